@@ -109,6 +109,9 @@ struct Kernel {
   /// Plain loops: the reference that other kernels are tested against; their existence does not
   /// make an op preferable.
   bool reference = false;
+  /// Converts whole 16-bit operands to float32, computes on these and rounds the result: the op in
+  /// float32 between casts has the same bits.
+  bool widens = false;
 };
 
 }  // namespace halfstep::backend

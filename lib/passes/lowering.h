@@ -25,6 +25,8 @@ struct Target {
   std::int64_t float16_products = 3;
   /// Side of the blocks that kernels of attention fill up with scores at their own cost; 1: none.
   std::int64_t attention_block = 32;
+  /// Whether the kernel of a 16-bit op converts its operands to float32 (backend::Kernel::widens).
+  KernelSupport widens = {};
 };
 
 /// The graph without nodes that no fetch and no update depends on. Order and names are kept.
@@ -142,6 +144,12 @@ graph::Graph fuse_update_into_matmul(const graph::Graph& graph, const Target& ta
 /// Lets a PackedMatMul read a row-major operand a that only it uses packed, where a kernel packs it
 /// while it multiplies: no packed copy goes through memory. Bit-identical.
 graph::Graph fuse_packing_into_matmul(const graph::Graph& graph, const Target& target);
+
+/// Makes a 16-bit matmul whose kernel converts whole operands to float32 one of float32 between
+/// casts, where its operands and result fit into a cache. A value is then widened once for all of
+/// its readers, by the op that computes it where fuse_elementwise finds one, and it is not stored
+/// in 16 bits where each reader takes it rounded but wide. Bit-identical.
+graph::Graph share_widened(const graph::Graph& graph, const Target& target);
 
 /// Moves each AllReduceStart and ReduceScatterStart directly behind the last of the ops that
 /// compute its values, and not before another one that precedes it. Bit-identical.

@@ -1,6 +1,5 @@
 #include <tuple>
 
-#include "graph/ops/elementwise.h"
 #include "graph/ops/ops.h"
 #include "graph/ops/packed.h"
 #include "passes/rewriter.h"
@@ -9,11 +8,6 @@ namespace halfstep::passes {
 namespace {
 
 using graph::Value;
-
-/// Whether an op can store its result in another dtype, fused with the cast.
-bool is_elementwise(const graph::Node& node) {
-  return graph::ops::elementwise_operands(node.op) > 0;
-}
 
 /// The attributes of the PackedMatMul for a MatMul.
 graph::Attrs attributes(const graph::Graph& graph,

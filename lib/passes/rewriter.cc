@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "graph/ops/elementwise.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::passes {
@@ -61,6 +62,8 @@ bool is_float_or_half(const Node& node) {
   const DType dtype = node.outputs[0].dtype;
   return dtype == DType::float32 || is_half(dtype);
 }
+
+bool is_elementwise(const Node& node) { return graph::ops::elementwise_operands(node.op) > 0; }
 
 Rewriter::Rewriter(const graph::Graph& graph, KernelSupport supports)
     : graph_(graph),

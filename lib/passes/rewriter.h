@@ -50,6 +50,8 @@ Pattern same(const graph::Value& value);
 /// bfloat16.
 bool is_nhwc(const graph::Node& node);
 bool is_float_or_half(const graph::Node& node);
+/// Whether an op can store its result in another dtype, fused with the cast by fuse_elementwise.
+bool is_elementwise(const graph::Node& node);
 
 /// A node that replaces others. Nodes that are -1 are the root of the pattern.
 struct NewNode {

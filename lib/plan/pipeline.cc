@@ -35,6 +35,10 @@ passes::Target target_of(const backend::Backend& backend, const Lowering& loweri
            backend::packing_pays(
                backend::NodeView(matmul), view, chosen->name, backend.capabilities);
   };
+  target.widens = [&backend](const graph::OpInstance& op) {
+    const backend::Kernel* chosen = kernel(backend, backend::NodeView(op));
+    return chosen != nullptr && chosen->widens;
+  };
   target.float16_products = lowering.float16_products;
   // On a GPU launches cost more than the scores of a block that is not full.
   if (backend.capabilities.compute_capability > 0) target.attention_block = 1;
@@ -171,6 +175,12 @@ constexpr std::array k_passes{
          .run = passes::fuse_packing_into_matmul,
          .reason = "packs the left operand of a narrow MatMul in a cache, panel by panel as it is "
                    "multiplied; after the passes that write operands packed"},
+    Pass{.name = "share_widened",
+         .run = passes::share_widened,
+         .reason =
+             "rounds small values to 16 bits but stores them as float32 where matmuls multiply "
+             "float32 copies; before chains of casts are fused",
+         .hides_values = true},
     Pass{.name = "fuse_elementwise",
          .run = passes::fuse_elementwise,
          .reason = "makes chains of elementwise ops that are left one pass over memory",

@@ -47,12 +47,18 @@ constexpr graph::OpHandle k_assign{"AssignVariableOp"};
 constexpr graph::OpHandle k_assign_add{"AssignAddVariableOp"};
 
 struct Launches {
-  std::map<std::string, std::string> kernels;            ///< by name of node
-  std::map<std::string, backend::Algorithm> algorithms;  ///< that libraries chose, by name of node
+  std::map<std::string, std::string> kernels;                           ///< by name of node
+  std::map<std::string, std::optional<backend::Algorithm>> algorithms;  ///< by name of node
+  std::set<std::string> float32;               ///< names of matmuls in float32
   std::map<std::string, std::string> updates;  ///< nodes that write several variables, by variable
 
-  void add(const Graph& graph, const Node& node, std::string_view kernel) {
-    kernels[node.name] = kernel;
+  void add(const Graph& graph, const plan::KernelChoice& choice) {
+    if (choice.kernel.empty()) return;
+    const Node& node = graph.node(choice.node);
+    kernels[node.name] = choice.kernel;
+    algorithms[node.name] = choice.algorithm;
+    const bool matmul = node.is(graph::ops::k_matmul, graph::ops::k_batch_matmul_v2);
+    if (matmul && node.outputs[0].dtype == DType::float32) float32.insert(node.name);
     if (!node.is(graph::ops::k_grouped_update, k_moving_averages, k_update_loss_scale)) return;
     for (const graph::Value& input : node.inputs) {
       if (graph.type(input).dtype == DType::resource) {
@@ -64,12 +70,7 @@ struct Launches {
 
 Launches launches_of(const plan::Plan& plan) {
   Launches launches;
-  for (const plan::KernelChoice& choice : plan.kernels()) {
-    if (choice.kernel.empty()) continue;
-    const Node& node = plan.graph().node(choice.node);
-    launches.add(plan.graph(), node, choice.kernel);
-    if (choice.algorithm) launches.algorithms.emplace(node.name, *choice.algorithm);
-  }
+  for (const plan::KernelChoice& choice : plan.kernels()) launches.add(plan.graph(), choice);
   return launches;
 }
 
@@ -87,8 +88,7 @@ class PretendedStep {
   Launches launches() const {
     Launches launches;
     for (int id = 0; id < lowered_.size(); ++id) {
-      const std::string kernel = kernel_of(id);
-      if (!kernel.empty()) launches.add(lowered_, lowered_.node(id), kernel);
+      launches.add(lowered_, {id, kernel_of(id), {}, {}});
     }
     return launches;
   }
@@ -213,12 +213,11 @@ class Explainer {
     if (into < 0) into = launched(id, seen);
     if (into < 0) return;
     const std::string& name = graph_.node(into).name;
-    const auto algorithm = launches_.algorithms.find(name);
-    run_by(
-        op.row,
-        launches_.kernels.at(name),
-        algorithm == launches_.algorithms.end() ? std::nullopt : std::optional(algorithm->second),
-        processor_);
+    // Of 16 bits in the model, and in float32 of operands that other ops widened (share_widened).
+    const bool widened =
+        launches_.float32.contains(name) && is_half(graph_.node(into).outputs[0].dtype);
+    const std::string kernel = launches_.kernels.at(name) + (widened ? " by float32" : "");
+    run_by(op.row, kernel, launches_.algorithms.at(name), processor_);
     if (into != id) op.fused_into = name;
   }
 

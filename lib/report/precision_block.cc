@@ -103,11 +103,22 @@ OpRow op_row(const Graph& graph, const Node& node) {
 
 std::vector<OpRow> op_rows(const train::Session& session, const plan::Plan& plan) {
   const Processor processor = processor_of(session);
+  const Graph& given = session.prepared().graph;
   std::vector<OpRow> rows;
   for (const plan::KernelChoice& choice : plan.kernels()) {
     if (choice.kernel.empty()) continue;
-    rows.push_back(op_row(plan.graph(), plan.graph().node(choice.node)));
-    run_by(rows.back(), choice.kernel, choice.algorithm, processor);
+    const Node& node = plan.graph().node(choice.node);
+    rows.push_back(op_row(plan.graph(), node));
+    std::string kernel = choice.kernel;
+    // A 16-bit matmul may be computed in float32 of operands that other ops widened (pass
+    // share_widened).
+    const int id = rows.back().flops > 0 ? given.find(node.name) : -1;
+    if (id >= 0 && is_half(given.node(id).outputs[0].dtype) &&
+        node.outputs[0].dtype == DType::float32) {
+      rows.back() = op_row(given, given.node(id));
+      kernel += " by float32";
+    }
+    run_by(rows.back(), std::move(kernel), choice.algorithm, processor);
   }
   return rows;
 }

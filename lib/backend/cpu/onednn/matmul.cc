@@ -73,6 +73,7 @@ std::vector<Kernel> matmul_kernels() {
   for (const std::string_view op : {"MatMul", "BatchMatMulV2"}) {
     rows.push_back(row<build, Arithmetic::native>(op, "onednn/matmul"));
     rows.push_back(row<build, Arithmetic::by_float32>(op, "onednn/matmul by float32"));
+    rows.back().widens = true;
   }
   return rows;
 }
