@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "backend/cuda/kernels/layer_norm.h"
 #include "backend/cuda/kernels/scaling.h"
 #include "graph/op_handles.h"
 #include "graph/ops/recurrent.h"
@@ -28,11 +29,10 @@ constexpr double k_node_seconds = 3e-6;
 
 /// Kernels of two launches: the filter of a convolution is copied to cuDNN's layout or from it, the
 /// elements around the copied ones are filled, and the others sum first.
-constexpr std::array<std::string_view, 7> k_two_nodes{"cudnn/convolution",
+constexpr std::array<std::string_view, 6> k_two_nodes{"cudnn/convolution",
                                                       "cuda/batch_norm",
                                                       "cuda/batch_norm_grad",
                                                       "cuda/filter_gradient",
-                                                      "cuda/layer_norm_grad",
                                                       "cuda/normalize_by_moments_grad",
                                                       "cuda/pad"};
 
@@ -76,6 +76,9 @@ std::int64_t graph_nodes(const graph::Graph& graph,
                          std::string_view kernel) {
   if (kernel == "cublaslt/rnn" || kernel == "cublaslt/rnn_grad") {
     return recurrent_nodes(graph, node);
+  }
+  if (kernel == "cuda/layer_norm_grad") {
+    return node.outputs[0].shape.back() <= kernels::LayerNormGradParams::k_most_narrow ? 1 : 2;
   }
   // One for each part; the last input of a ConcatV2 is the axis.
   if (kernel == "cuda/concat") return static_cast<std::int64_t>(node.inputs.size()) - 1;

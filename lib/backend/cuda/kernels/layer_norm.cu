@@ -127,7 +127,6 @@ struct NarrowRows {
   static constexpr int k_columns = each * WarpRow::k_lanes;
   static constexpr int k_rows = each > 4 ? 2 : 4;  ///< at once
 };
-constexpr std::int64_t k_most_narrow = NarrowRows<8>::k_columns;
 
 template <int each, class T>
 __global__ void HALFSTEP_BLOCK_OF(NarrowRows<each>::k_threads, 1) layer_norm_grad_narrow_kernel(
@@ -273,9 +272,10 @@ std::size_t layer_norm_grad_workspace(const LayerNormGradParams& p) {
   std::size_t bytes = 0;
   dispatch_floating(p.dtype, [&]<class T>(Type<T>) {
     using Fold = RowParameterFold<T>;
-    bytes = p.columns > k_most_narrow ? FoldPlan(p.rows, p.columns).template workspace_bytes<Fold>()
-                                      : static_cast<std::size_t>(narrow_parts(p) * p.columns) *
-                                            sizeof(typename Fold::Value);
+    bytes =
+        p.columns > p.k_most_narrow
+            ? FoldPlan(p.rows, p.columns).template workspace_bytes<Fold>()
+            : static_cast<std::size_t>(narrow_parts(p) * p.columns) * sizeof(typename Fold::Value);
   });
   return bytes;
 }
@@ -293,7 +293,9 @@ void layer_norm_grad(Stream stream, const LayerNormGradParams& p) {
     const RowParameterFold<T> fold{{in}, static_cast<C*>(p.dgamma), static_cast<C*>(p.dbeta)};
     if (p.columns <= NarrowRows<2>::k_columns) return run_narrow<2>(stream, p, fold);
     if (p.columns <= NarrowRows<4>::k_columns) return run_narrow<4>(stream, p, fold);
-    if (p.columns <= k_most_narrow) return run_narrow<8>(stream, p, fold);
+    if (p.columns <= p.k_most_narrow) {
+      return run_narrow<LayerNormGradParams::k_most_narrow / WarpRow::k_lanes>(stream, p, fold);
+    }
     // Before dx, which may have the memory of dy or x.
     run_fold(stream, fold, FoldPlan(p.rows, p.columns), p.workspace, p.tickets);
     launch(layer_norm_grad_kernel<T>, grid_of_warps(p.rows), stream, in, static_cast<T*>(p.dx));

@@ -30,6 +30,8 @@ void layer_norm(Stream stream, const LayerNormParams& params);
 
 /// dx may alias dy or x. Dtypes as above; dgamma and dbeta like gamma.
 struct LayerNormGradParams {
+  static constexpr std::int64_t k_most_narrow = 256;  ///< columns of rows that take one launch
+
   DType dtype{};
   const void* dy = nullptr;
   const void* x = nullptr;
