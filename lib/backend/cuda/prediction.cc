@@ -29,12 +29,13 @@ constexpr double k_node_seconds = 3e-6;
 
 /// Kernels of two launches: the filter of a convolution is copied to cuDNN's layout or from it, the
 /// elements around the copied ones are filled, and the others sum first.
-constexpr std::array<std::string_view, 6> k_two_nodes{"cudnn/convolution",
-                                                      "cuda/batch_norm",
+constexpr std::array<std::string_view, 7> k_two_nodes{"cudnn/convolution",
+                                                      "cuda/batch_moments",
                                                       "cuda/batch_norm_grad",
                                                       "cuda/filter_gradient",
                                                       "cuda/normalize_by_moments_grad",
-                                                      "cuda/pad"};
+                                                      "cuda/pad",
+                                                      "cuda/segment_sum"};
 
 /// The share of a large matmul's rate that cuDNN's convolutions reach where `results` channels are
 /// computed from sums over `summed` channels: with 64 and 32 a third, and less where channels do
@@ -80,6 +81,8 @@ std::int64_t graph_nodes(const graph::Graph& graph,
   if (kernel == "cuda/layer_norm_grad") {
     return node.outputs[0].shape.back() <= kernels::LayerNormGradParams::k_most_narrow ? 1 : 2;
   }
+  // Two of moments; one of those that are given.
+  if (kernel == "cuda/batch_norm") return node.attrs.get_or<bool>("is_training", false) ? 3 : 2;
   // One for each part; the last input of a ConcatV2 is the axis.
   if (kernel == "cuda/concat") return static_cast<std::int64_t>(node.inputs.size()) - 1;
   if (kernel == "cuda/split") return static_cast<std::int64_t>(node.outputs.size());

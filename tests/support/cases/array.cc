@@ -62,6 +62,13 @@ std::vector<OpCase> array_cases() {
   add("GatherV2/outside", {uniform({5, 3}), indices({9}, -2, 7), int_scalar(0)});
   add("GatherV2/scalar", {uniform({5, 3}), indices({}, 0, 5), int_scalar(0)});
   add("UnsortedSegmentSum/rows", {uniform({6, 3}), indices({6}, -1, 4), int_scalar(4)});
+  add("UnsortedSegmentSum/parts", {uniform({700, 12}), indices({700}, 0, 5), int_scalar(5)});
+  cases.back().terms = 700;
+  cases.back().magnitude = 4 * 700;
+  add("UnsortedSegmentSum/more segments than classes",
+      {uniform({90, 8}), indices({90}, 0, 400), int_scalar(400)});
+  cases.back().terms = 90;
+  cases.back().magnitude = 4 * 90;
   add("UnsortedSegmentSum/matrix", {uniform({3, 2}), indices({3, 2}, 0, 3), int_scalar(3)});
   add("Shape/int32", {uniform(odd)});
   add("Shape/int64", {uniform(odd)}, {{"out_type", DType::int64}});

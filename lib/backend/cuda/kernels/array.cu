@@ -106,25 +106,66 @@ __global__ void gather_kernel(Indices indices, const Word* x, Word* y, GatherPar
   }
 }
 
-/// A thread sums the segments of one class (id modulo k_classes) in one column: enough threads for
-/// a device, and the rows of every segment are added in their order.
-constexpr std::int64_t k_classes = 64;
+/// The parts of the rows, and the classes of segments (id modulo `classes`).
+struct SegmentPlan {
+  std::int64_t parts, length, classes;
+
+  explicit SegmentPlan(const SegmentSumParams& p) {
+    // About as many partial sums as there are threads to add them, and 32 rows at least in a part.
+    constexpr std::int64_t k_sums = 1 << 17, k_most_parts = 64, k_rows = 32;
+    const std::int64_t sums = std::max<std::int64_t>(p.segments * p.inner, 1);
+    const std::int64_t most = std::clamp<std::int64_t>(p.rows / k_rows, 1, k_most_parts);
+    parts = std::clamp<std::int64_t>(k_sums / sums, 1, most);
+    length = (p.rows + parts - 1) / parts;
+    classes = parts == 1 ? 256 : 64;
+  }
+};
+
+/// A thread sums the segments of one class in `width` columns over one part of the rows, which are
+/// added in their order.
+template <int width, class T>
+__global__ void segment_sum_kernel(
+    Indices ids, const T* x, Sum<T>* all_sums, SegmentSumParams p, SegmentPlan plan) {
+  constexpr int k_in_flight = 8;
+  const std::int64_t groups = p.inner / width;
+  const std::int64_t count = groups * plan.classes * plan.parts;
+  for (std::int64_t t = thread_of_grid(); t < count; t += threads_of_grid()) {
+    const Divided of_class = divide(t, groups);
+    const Divided of_part = divide(of_class.quotient, plan.classes);
+    const std::int64_t column = of_class.remainder * width, mine = of_part.remainder;
+    Sum<T>* sums = all_sums + of_part.quotient * p.segments * p.inner + column;
+    for (std::int64_t s = mine; s < p.segments; s += plan.classes) {
+      for (int i = 0; i < width; ++i) sums[s * p.inner + i] = 0;
+    }
+    const std::int64_t begin = of_part.quotient * plan.length;
+    const std::int64_t end = std::min(begin + plan.length, p.rows);
+    for (std::int64_t first = begin; first < end; first += k_in_flight) {
+      std::int64_t id[k_in_flight];
+      for (int n = 0; n < k_in_flight; ++n) id[n] = first + n < end ? ids[first + n] : -1;
+      for (int n = 0; n < k_in_flight; ++n) {
+        if (id[n] < 0 || id[n] >= p.segments) continue;
+        // The classes are a power of two.
+        if ((static_cast<std::uint64_t>(id[n]) & (plan.classes - 1U)) !=
+            static_cast<std::uint64_t>(mine)) {
+          continue;
+        }
+        const auto pack = load_pack<T, width>(x + (first + n) * p.inner + column);
+        Sum<T>* to = sums + id[n] * p.inner;
+        for (int i = 0; i < width; ++i) to[i] += load_sum(pack.element[i]);
+      }
+    }
+  }
+}
 
 template <class T>
-__global__ void segment_sum_kernel(
-    Indices ids, const T* x, T* y, Sum<T>* sums, SegmentSumParams p) {
-  for (std::int64_t t = thread_of_grid(); t < p.inner * k_classes; t += threads_of_grid()) {
-    const std::int64_t column = t % p.inner;
-    const std::int64_t mine = t / p.inner;
-    for (std::int64_t s = mine; s < p.segments; s += k_classes) sums[s * p.inner + column] = 0;
-    for (std::int64_t i = 0; i < p.rows; ++i) {
-      const std::int64_t id = ids[i];
-      if (id < 0 || id >= p.segments || id % k_classes != mine) continue;
-      sums[id * p.inner + column] += load_sum(x[i * p.inner + column]);
-    }
-    for (std::int64_t s = mine; s < p.segments; s += k_classes) {
-      y[s * p.inner + column] = store<T>(sums[s * p.inner + column]);
-    }
+__global__ void segment_merge_kernel(const Sum<T>* sums,
+                                     T* y,
+                                     std::int64_t elements,
+                                     std::int64_t parts) {
+  for (std::int64_t i = thread_of_grid(); i < elements; i += threads_of_grid()) {
+    Sum<T> sum = 0;
+    for (std::int64_t part = 0; part < parts; ++part) sum += sums[part * elements + i];
+    y[i] = store<T>(sum);
   }
 }
 
@@ -218,19 +259,37 @@ void gather(Stream stream, const GatherParams& p) {
 }
 
 std::size_t segment_sum_workspace(const SegmentSumParams& p) {
-  return static_cast<std::size_t>(p.segments * p.inner) * sizeof(double);
+  return static_cast<std::size_t>(SegmentPlan(p).parts * p.segments * p.inner) * sizeof(double);
 }
 
 void segment_sum(Stream stream, const SegmentSumParams& p) {
+  const SegmentPlan plan(p);
   dispatch_number(p.dtype, [&]<class T>(Type<T>) {
-    launch(segment_sum_kernel<T>,
-           grid_of(p.inner * k_classes, 64),
+    auto* const sums = static_cast<Sum<T>*>(p.workspace);
+    const auto run = [&]<int width>(std::integral_constant<int, width>) {
+      launch(segment_sum_kernel<width, T>,
+             grid_of(p.inner / width * plan.classes * plan.parts, 64),
+             stream,
+             indices_of(p.index, p.ids),
+             static_cast<const T*>(p.x),
+             sums,
+             p,
+             plan);
+    };
+    constexpr int k_width = 4;
+    if (p.inner % k_width == 0 && aligned(p.x, k_width * sizeof(T))) {
+      run(std::integral_constant<int, k_width>{});
+    } else {
+      run(std::integral_constant<int, 1>{});
+    }
+    const std::int64_t elements = p.segments * p.inner;
+    launch(segment_merge_kernel<T>,
+           grid_of(elements),
            stream,
-           indices_of(p.index, p.ids),
-           static_cast<const T*>(p.x),
+           static_cast<const Sum<T>*>(sums),
            static_cast<T*>(p.y),
-           static_cast<Sum<T>*>(p.workspace),
-           p);
+           elements,
+           plan.parts);
   });
 }
 

@@ -23,8 +23,8 @@ struct Convolution {
   bool relu;
 };
 
-/// `width` output channels at k_positions positions for each thread, which read the filter of the
-/// block's channels from shared memory.
+/// `width` output channels at k_positions positions in turn for each thread, which read the filter
+/// of the block's channels from shared memory.
 template <int width, class T>
 __global__ void HALFSTEP_BLOCK_OF(k_threads, 2) convolution_kernel(Convolution<T> c) {
   HALFSTEP_SHARED(float, filter, FewTaps::k_most* k_most_packs* width);
@@ -44,17 +44,21 @@ __global__ void HALFSTEP_BLOCK_OF(k_threads, 2) convolution_kernel(Convolution<T
   }
   const float* weights = filter + thread() % c.packs * width;
   const std::int64_t of_grid = blocks() * step * k_positions;
-  for (std::int64_t from = block() * step * k_positions + thread() / c.packs;
+  for (std::int64_t from = (block() * step + thread() / c.packs) * k_positions;
        from < c.windows.positions;
        from += of_grid) {
+    const std::int64_t rest = c.windows.positions - from;
     Window<T> window[k_positions];
-    for (int i = 0; i < k_positions; ++i) {
-      window[i] = c.windows.at(std::min(from + i * step, c.windows.positions - 1));
+    window[0] = c.windows.at(from);
+    bool whole = c.windows.whole(window[0]);
+    for (int i = 1; i < k_positions; ++i) {
+      window[i] = i < rest ? c.windows.after(window[i - 1]) : window[i - 1];
+      whole = whole && c.windows.whole(window[i]);
     }
     float sum[k_positions][width] = {};
-    for (int t = 0; t < c.windows.taps; ++t) {
+    const auto add = [&](int t, const auto& cell_of) {
       T x[k_positions];
-      for (int i = 0; i < k_positions; ++i) x[i] = c.windows.cell(window[i], t);
+      for (int i = 0; i < k_positions; ++i) x[i] = cell_of(window[i]);
       constexpr int k_words = width < 4 ? width : 4;
       for (int j = 0; j < width; j += k_words) {
         const auto w = load_pack<float, k_words>(weights + t * of_block + j);
@@ -64,16 +68,24 @@ __global__ void HALFSTEP_BLOCK_OF(k_threads, 2) convolution_kernel(Convolution<T
           }
         }
       }
+    };
+    if (whole) {
+      for (int t = 0; t < c.windows.taps; ++t) {
+        const std::int32_t offset = c.windows.tap[t].offset;
+        add(t, [&](const Window<T>& of) { return of.first[offset]; });
+      }
+    } else {
+      for (int t = 0; t < c.windows.taps; ++t) {
+        add(t, [&](const Window<T>& of) { return c.windows.cell(of, t); });
+      }
     }
-    for (int i = 0; i < k_positions; ++i) {
-      const std::int64_t position = from + i * step;
-      if (position >= c.windows.positions) break;
+    for (int i = 0; i < k_positions && i < rest; ++i) {
       Pack<T, width> y;
       for (int j = 0; j < width; ++j) {
         const float value = sum[i][j] + bias[j];
         y.element[j] = store<T>(c.relu && value < 0 ? 0.0F : value);
       }
-      store_pack(c.y + position * c.outputs + output, y);
+      store_pack(c.y + (from + i) * c.outputs + output, y);
     }
   }
 }

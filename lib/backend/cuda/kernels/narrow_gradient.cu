@@ -12,8 +12,8 @@ namespace {
 constexpr unsigned k_threads = 256;
 constexpr int k_pack = static_cast<int>(NarrowGradientParams::k_multiple);
 constexpr unsigned k_most_packs = 64;  ///< of inputs in a block
-constexpr int k_chunk = 128;           ///< rows of dy in shared memory
-constexpr int k_in_flight = 4;         ///< rows of x that a thread loads before it multiplies them
+constexpr int k_chunk = 256;           ///< rows of dy in shared memory
+constexpr int k_in_flight = 8;         ///< rows of x that a thread loads while it multiplies others
 
 template <class T>
 struct NarrowGradient {
@@ -35,43 +35,49 @@ template <int outputs, class T>
 __global__ void HALFSTEP_BLOCK_OF(k_threads, 2) narrow_gradient_kernel(NarrowGradient<T> g) {
   using Pair = Pack<float, 2>;  // read by one load
   HALFSTEP_SHARED(Pair, dy, k_chunk * outputs / 2);
-  HALFSTEP_SHARED(float, values, k_threads / 2 * outputs * k_pack);
-  const unsigned lane = thread() / g.packs, lanes = k_threads / g.packs;
+  HALFSTEP_SHARED(float, values, k_threads / 2 * k_pack);
+  const int lanes = static_cast<int>(k_threads / g.packs);
+  const int lane = static_cast<int>(thread() / g.packs);
   const std::int64_t input = (block() * g.packs + thread() % g.packs) * k_pack;
   const std::int64_t end = std::min((row() + 1) * g.length, g.rows);
   float sum[outputs][k_pack] = {};
   float dy_sum = 0;
   for (std::int64_t begin = row() * g.length; begin < end; begin += k_chunk) {
     const int rows = end - begin < k_chunk ? static_cast<int>(end - begin) : k_chunk;
-    for (int i = static_cast<int>(thread()); i < rows * outputs; i += k_threads) {
-      const int output = i % outputs;
-      const T* of_row = g.dy + (begin + i / outputs) * g.outputs;
-      dy[i / 2].element[i % 2] = output < g.outputs ? load(of_row[output]) : 0.0F;
+    const T* const x = g.x + begin * g.inputs + input;
+    const auto load_rows = [&](int first, Pack<T, k_pack>(&to)[k_in_flight]) {
+      for (int u = 0; u < k_in_flight; ++u) {
+        const int k = first + u * lanes;
+        to[u] = k < rows && input < g.inputs ? load_pack<T, k_pack>(x + k * g.inputs)
+                                             : Pack<T, k_pack>{};
+      }
+    };
+    Pack<T, k_pack> next[k_in_flight];
+    load_rows(lane, next);
+    for (int i = static_cast<int>(thread()); i < k_chunk * outputs; i += k_threads) {
+      const int output = i % outputs, k = i / outputs;
+      const bool exists = output < g.outputs && k < rows;
+      dy[i / 2].element[i % 2] = exists ? load(g.dy[(begin + k) * g.outputs + output]) : 0.0F;
     }
     sync_block();
-    if (input < g.inputs) {
-      const T* x = g.x + begin * g.inputs + input;
-      const auto add = [&](const Pack<T, k_pack>& loaded, int k) {
+    for (int first = lane; first < rows; first += k_in_flight * lanes) {
+      Pack<T, k_pack> now[k_in_flight];
+      for (int u = 0; u < k_in_flight; ++u) now[u] = next[u];
+      load_rows(first + k_in_flight * lanes, next);
+      for (int u = 0; u < k_in_flight; ++u) {
+        // Rows of dy beyond the last are zeros; those beyond the chunk are not multiplied.
+        const int k = first + u * lanes;
+        if (k >= k_chunk) break;
         for (int o = 0; o < outputs; o += 2) {
           const Pair factor = dy[(k * outputs + o) / 2];
           for (int n = 0; n < 2; ++n) {
             for (int i = 0; i < k_pack; ++i) {
               float& to = sum[o + n][i];
-              to = std::fma(load(loaded.element[i]), factor.element[n], to);
+              to = std::fma(load(now[u].element[i]), factor.element[n], to);
             }
           }
         }
-      };
-      const int step = static_cast<int>(lanes);
-      int k = static_cast<int>(lane);
-      for (; k + (k_in_flight - 1) * step < rows; k += k_in_flight * step) {
-        Pack<T, k_pack> loaded[k_in_flight];
-        for (int u = 0; u < k_in_flight; ++u) {
-          loaded[u] = load_pack<T, k_pack>(x + (k + u * step) * g.inputs);
-        }
-        for (int u = 0; u < k_in_flight; ++u) add(loaded[u], k + u * step);
       }
-      for (; k < rows; k += step) add(load_pack<T, k_pack>(x + k * g.inputs), k);
     }
     if (block() == 0 && thread() < g.outputs) {
       const auto output = static_cast<int>(thread());
@@ -81,21 +87,18 @@ __global__ void HALFSTEP_BLOCK_OF(k_threads, 2) narrow_gradient_kernel(NarrowGra
     }
     sync_block();
   }
-  for (unsigned half = lanes / 2; half > 0; half /= 2) {
+  for (int half = lanes / 2; half > 0; half /= 2) {
     const unsigned at = lane % half * g.packs + thread() % g.packs;
     for (int o = 0; o < outputs; ++o) {
       for (int i = 0; i < k_pack; ++i) {
-        float& value = values[(o * k_pack + i) * (k_threads / 2) + at];
-        if (lane >= half && lane < 2 * half) value = sum[o][i];
+        if (lane >= half && lane < 2 * half) values[i * (k_threads / 2) + at] = sum[o][i];
       }
-    }
-    sync_block();
-    for (int o = 0; o < outputs; ++o) {
+      sync_block();
       for (int i = 0; i < k_pack; ++i) {
-        if (lane < half) sum[o][i] += values[(o * k_pack + i) * (k_threads / 2) + at];
+        if (lane < half) sum[o][i] += values[i * (k_threads / 2) + at];
       }
+      sync_block();
     }
-    sync_block();
   }
   const std::int64_t elements = g.inputs * g.outputs;
   float* const dy_sums = g.parts + g.count * elements;
@@ -112,9 +115,14 @@ __global__ void HALFSTEP_BLOCK_OF(k_threads, 2) narrow_gradient_kernel(NarrowGra
   const std::int64_t first = block() * g.packs * k_pack * g.outputs;
   const std::int64_t last = std::min(first + g.packs * k_pack * g.outputs, elements);
   const auto total = [&](const float* of_part, std::int64_t stride) {
-    float merged = 0;
-    for (std::int64_t p = 0; p < g.count; ++p) merged += of_part[p * stride];
-    return store<T>(merged);
+    // Four chains, whose loads are under way together.
+    float merged[4] = {};
+    for (std::int64_t p = 0; p < g.count; p += 4) {
+      for (int n = 0; n < 4; ++n) {
+        if (p + n < g.count) merged[n] += of_part[(p + n) * stride];
+      }
+    }
+    return store<T>((merged[0] + merged[1]) + (merged[2] + merged[3]));
   };
   for (std::int64_t i = first + thread(); i < last; i += k_threads) {
     g.dw[i] = total(g.parts + i, elements);

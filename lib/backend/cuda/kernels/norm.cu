@@ -8,12 +8,21 @@
 namespace halfstep::backend::cuda::kernels {
 namespace {
 
-/// The number of some elements, the sum of their distances from `shift`, and that of the squares of
-/// these distances. A thread's first element is its shift, so that both sums stay small beside the
-/// elements' variance.
-template <class C>
-struct Moments {
-  C count, shift, sum, squares;
+/// mean[c] = sum of x / rows.
+template <class T>
+struct MeanFold : Rows<T> {
+  using C = Compute<T>;
+  using Value = C;
+  C rows;
+  C* mean;
+
+  __device__ Value first() const { return 0; }
+  template <int width>
+  __device__ Value add(Value sum, const Pack<T, width>& pack, int i, std::int64_t) const {
+    return sum + load(pack.element[i]);
+  }
+  __device__ Value merge(Value a, Value b) const { return a + b; }
+  __device__ void finish(std::int64_t c, Value sum) const { mean[c] = sum / rows; }
 };
 
 /// The statistics of BatchNormParams.
@@ -62,43 +71,24 @@ struct Finish {
   }
 };
 
-/// The mean and variance of each channel in one pass, and with them its results. Parts are merged
-/// as in Chan, Golub, LeVeque 1983, "Algorithms for computing the sample variance".
+/// The variance, sum of (x - mean)^2 / rows, and with it the results of each channel.
 template <class T>
-struct MomentsFold : Rows<T> {
+struct VarianceFold : Rows<T> {
   using C = Compute<T>;
-  using Value = Moments<C>;
+  using Value = C;
+  const C* means;
   Finish<C> results;
+  C mean = 0;
 
-  __device__ Value first() const { return {0, 0, 0, 0}; }
+  __device__ void prepare(std::int64_t c) { mean = means[c]; }
+  __device__ Value first() const { return 0; }
   template <int width>
-  __device__ Value add(Value m, const Pack<T, width>& pack, int i, std::int64_t) const {
-    const C value = load(pack.element[i]);
-    if (m.count == 0) m.shift = value;
-    const C distance = value - m.shift;
-    return {m.count + 1, m.shift, m.sum + distance, std::fma(distance, distance, m.squares)};
+  __device__ Value add(Value sum, const Pack<T, width>& pack, int i, std::int64_t) const {
+    const C distance = load(pack.element[i]) - mean;
+    return sum + distance * distance;
   }
-  /// The sums about the mean, of which the first is 0.
-  __device__ static Value about_mean(const Value& m) {
-    if (m.count == 0) return m;
-    const C offset = m.sum / m.count;
-    return {m.count, m.shift + offset, 0, m.squares - m.sum * offset};
-  }
-  __device__ Value merge(const Value& left, const Value& right) const {
-    const Value a = about_mean(left), b = about_mean(right);
-    const C count = a.count + b.count;
-    if (count == 0) return a;
-    const C distance = b.shift - a.shift, share = b.count / count;
-    return {count,
-            a.shift + distance * share,
-            0,
-            a.squares + b.squares + distance * distance * (a.count * share)};
-  }
-  __device__ void finish(std::int64_t c, const Value& value) const {
-    const Value m = about_mean(value);
-    // A sum of squares less a rounded one may fall below 0.
-    results(c, m.shift, m.squares < 0 ? C(0) : m.squares / results.rows);
-  }
+  __device__ Value merge(Value a, Value b) const { return a + b; }
+  __device__ void finish(std::int64_t c, Value sum) const { results(c, mean, sum / results.rows); }
 };
 
 /// The results of channels whose statistics are given.
@@ -159,12 +149,13 @@ __global__ void HALFSTEP_BLOCK_OF(256, 2)
 template <class T>
 struct NormMemory {
   using C = Compute<T>;
-  std::size_t channel_bytes, fold_bytes;
+  std::size_t mean_bytes, channel_bytes, fold_bytes;
 
   NormMemory(const FoldPlan& plan, std::int64_t channels)
-      : channel_bytes(rounded_up(static_cast<std::size_t>(channels) * sizeof(Channel<C>))),
-        fold_bytes(plan.workspace_bytes<MomentsFold<T>>()) {}
-  std::size_t bytes() const { return channel_bytes + fold_bytes; }
+      : mean_bytes(rounded_up(static_cast<std::size_t>(channels) * sizeof(C))),
+        channel_bytes(rounded_up(static_cast<std::size_t>(channels) * sizeof(Channel<C>))),
+        fold_bytes(plan.workspace_bytes<MeanFold<T>>()) {}
+  std::size_t bytes() const { return mean_bytes + channel_bytes + fold_bytes; }
 };
 
 template <class T>
@@ -173,7 +164,9 @@ void run_norm(Stream stream, const BatchNormParams& p) {
   const FoldPlan plan(p.rows, p.channels);
   const NormMemory<T> memory(plan, p.channels);
   auto* bytes = static_cast<std::uint8_t*>(p.workspace);
-  auto* channels = reinterpret_cast<Channel<C>*>(bytes);
+  auto* mean = reinterpret_cast<C*>(bytes);
+  auto* channels = reinterpret_cast<Channel<C>*>(bytes + memory.mean_bytes);
+  void* parts = bytes + memory.mean_bytes + memory.channel_bytes;
   const T* x = static_cast<const T*>(p.x);
   const C rows = static_cast<C>(p.rows);
   const Finish<C> results{Statistics(p),
@@ -182,7 +175,8 @@ void run_norm(Stream stream, const BatchNormParams& p) {
                           static_cast<C>(p.epsilon),
                           static_cast<C>(p.factor)};
   if (p.training) {
-    run_fold(stream, MomentsFold<T>{{x}, results}, plan, bytes + memory.channel_bytes, p.tickets);
+    run_fold(stream, MeanFold<T>{{x}, rows, mean}, plan, parts, p.tickets);
+    run_fold(stream, VarianceFold<T>{{x}, mean, results}, plan, parts, p.tickets);
   } else {
     launch(channels_kernel<C>, grid_of(p.channels, 128), stream, results, p.channels);
   }

@@ -27,6 +27,7 @@ struct Windows {
   std::int64_t positions = 0;
   std::int64_t out_height = 0, out_width = 0, channels = 0;
   std::int32_t height = 0, width = 0, stride_y = 0, stride_x = 0, pad_y = 0, pad_x = 0;
+  std::int64_t row_step = 0, image_step = 0;  ///< from behind a row, or an image, to the next one
   int taps = 0;
   Tap tap[FewTaps::k_most] = {};
 
@@ -41,7 +42,12 @@ struct Windows {
         stride_y(narrow(g.window.height.stride)),
         stride_x(narrow(g.window.width.stride)),
         pad_y(narrow(g.window.height.pad_before)),
-        pad_x(narrow(g.window.width.pad_before)) {
+        pad_x(narrow(g.window.width.pad_before)),
+        row_step((g.window.height.stride * g.window.width.input -
+                  g.window.width.output * g.window.width.stride) *
+                 g.inputs),
+        image_step((g.window.height.input - g.window.height.output * g.window.height.stride) *
+                   g.window.width.input * g.inputs) {
     for (std::int64_t r = 0; r < g.window.height.size; ++r) {
       for (std::int64_t s = 0; s < g.window.width.size; ++s) {
         const std::int64_t row = r * g.window.height.dilation;
@@ -61,6 +67,27 @@ struct Windows {
     const auto top = static_cast<std::int32_t>(image.remainder) * stride_y - pad_y;
     const auto left = static_cast<std::int32_t>(row.remainder) * stride_x - pad_x;
     return {x + ((image.quotient * height + top) * width + left) * channels, top, left};
+  }
+
+  /// The window of the position behind that of `window`.
+  __device__ Window<T> after(Window<T> window) const {
+    window.x += stride_x;
+    window.first += stride_x * channels;
+    if (window.x + pad_x < out_width * stride_x) return window;
+    window.x = -pad_x;
+    window.y += stride_y;
+    window.first += row_step;
+    if (window.y + pad_y < out_height * stride_y) return window;
+    window.y = -pad_y;
+    window.first += image_step;
+    return window;
+  }
+
+  /// Whether all cells of a window are inside of the image.
+  __device__ bool whole(const Window<T>& window) const {
+    const Tap& last = tap[taps - 1];
+    return window.y >= 0 && window.x >= 0 && window.y + last.row < height &&
+           window.x + last.column < width;
   }
 
   /// The cell under tap `t`; 0 outside of the image, or if not `wanted`.
