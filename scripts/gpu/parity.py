@@ -38,6 +38,14 @@ MODELS = {
     - {type: relu}
     - {type: global_average_pooling2d}
 """,
+    "strided": """
+    - {type: conv2d, filters: 16, kernel_size: 3, padding: same, activation: relu}
+    - {type: conv2d, filters: 32, kernel_size: 3, strides: 2, padding: same, use_bias: false}
+    - {type: batch_normalization}
+    - {type: relu}
+    - {type: conv2d, filters: 32, kernel_size: 3, padding: same, activation: relu}
+    - {type: global_average_pooling2d}
+""",
     "mlp": DENSE,
     "dropout": """
     - {type: flatten}
@@ -66,6 +74,7 @@ OPTIMIZERS = {
     "recurrent": "{type: adam, learning_rate: 1e-3}",
     "cnn": "{type: sgd, learning_rate: 0.05, momentum: 0.9}",
     "batch_norm": "{type: sgd, learning_rate: 0.05, momentum: 0.9, nesterov: true}",
+    "strided": "{type: sgd, learning_rate: 0.05, momentum: 0.9}",
 }
 # Name: policy, flags for the GPU alone, and how far losses may be apart, relative to the CPU's.
 POLICIES = {

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "backend/cuda/kernels/few_taps.h"
 #include "backend/cuda/kernels/image.h"
 #include "backend/cuda/kernels/layer_norm.h"
@@ -68,20 +70,20 @@ Prepared prepare_avg_pool_grad(const NodeView& node, const Capabilities&) {
   });
 }
 
-Accepts few_taps(const Shape& filter, const NodeView& node) {
+Accepts taps_up_to(std::int64_t most, const Shape& filter, const NodeView& node) {
   const DType dtype = node.output().dtype;
-  const bool few = filter.elements(0, 3) <= own::FewTaps::k_most;
   const bool one_group = filter[2] == node.input(0).shape.back();
-  return few && one_group && (dtype == DType::float32 || is_half(dtype)) ? Accepts::yes()
-                                                                         : Accepts::no("cuDNN's");
+  const bool fits = filter.elements(0, 3) <= most && one_group;
+  return fits && (dtype == DType::float32 || is_half(dtype)) ? Accepts::yes()
+                                                             : Accepts::no("cuDNN's");
 }
 
 Accepts few_taps_convolution(const NodeView& node, const Capabilities&) {
-  return few_taps(node.input(1).shape, node);
+  return taps_up_to(own::FewTaps::k_most, node.input(1).shape, node);
 }
 
-Accepts few_taps_gradient(const NodeView& node, const Capabilities&) {
-  return few_taps(node.output().shape, node);
+Accepts filter_gradient(const NodeView& node, const Capabilities&) {
+  return taps_up_to(std::numeric_limits<std::int64_t>::max(), node.output().shape, node);
 }
 
 Prepared prepare_few_taps_convolution(const NodeView& node, const Capabilities&) {
@@ -353,7 +355,7 @@ std::vector<Kernel> image_rows() {
       {"Conv2D", "cuda/convolution", few_taps_convolution, prepare_few_taps_convolution},
       {"Conv2DBias", "cuda/convolution", few_taps_convolution, prepare_few_taps_convolution},
       {"Conv2DBiasRelu", "cuda/convolution", few_taps_convolution, prepare_few_taps_convolution},
-      {"Conv2DBackpropFilter", "cuda/filter_gradient", few_taps_gradient, prepare_filter_gradient},
+      {"Conv2DBackpropFilter", "cuda/filter_gradient", filter_gradient, prepare_filter_gradient},
       {"FusedBatchNormGradV3", "cuda/batch_norm_grad", nullptr, prepare_batch_norm_grad},
       {"FusedBatchNormV3", "cuda/batch_norm", nullptr, prepare_batch_norm},
       {"LayerNorm", "cuda/layer_norm", accepts_layer_norm, prepare_layer_norm},

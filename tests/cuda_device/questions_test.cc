@@ -231,6 +231,36 @@ void answer_nodes() {
          fmt::format("{:.2f} us, of {} that do nothing", time / k_nodes, graph->nodes()));
 }
 
+/// Whether cuDNN's gradient of a filter is right where an image is padded by one cell at its end.
+void answer_uneven_padding() {
+  RandomStream random(75, 0);
+  for (const DType dtype : dtypes()) {
+    const std::int64_t batch = is_emulated() ? 1 : 32;
+    const graph::Attrs attrs{{"strides", std::vector<std::int64_t>{1, 2, 2, 1}},
+                             {"padding", std::string("SAME")}};
+    backend::cuda::ConvKey key{.kind = backend::cuda::ConvKind::filter_gradient,
+                               .geometry = graph::ops::conv_geometry(
+                                   attrs, Shape{batch, 28, 28, 16}, Shape{3, 3, 16, 32})};
+    key.dtype = dtype;
+    ConvCase c(key, random);
+    const std::vector<double> wanted = c.wanted();
+    const auto convolution = device().convolution(key);
+    REQUIRE(convolution != nullptr);
+    const OnDevice x(c.x), filter(c.filter), y(c.y), workspace(convolution->workspace_bytes());
+    convolution->run({.x = x.address(), .filter = filter.address(), .y = y.address()},
+                     workspace.address());
+    filter.read(c.filter);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const double got = element_as_double(c.filter.view(), static_cast<std::int64_t>(i));
+      if (!(std::abs(got - wanted[i]) <= c.allowed(wanted[i]))) ++wrong;
+    }
+    answer(fmt::format("a filter gradient of strides 2 and uneven padding, {}", name(dtype)),
+           fmt::format(
+               "{} of {} elements wrong, {}", wrong, wanted.size(), convolution->description()));
+  }
+}
+
 void answer_convolution() {
   RandomStream random(73, 0);
   backend::cuda::ConvKey key{.geometry = random_geometry(random)};
@@ -272,6 +302,7 @@ void answer_float32() {
 // cuDNN first: nothing has loaded it yet.
 TEST_CASE("questions: cuDNN, matmuls, NaN, nodes of a graph, strict float32" * doctest::skip()) {
   answer_convolution();
+  answer_uneven_padding();
   answer_nan();
   answer_nodes();
   answer_products();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "backend/cuda/kernels/few_taps.h"
 #include "backend/cuda/kernels/layer_norm.h"
 #include "backend/cuda/kernels/scaling.h"
 #include "graph/op_handles.h"
@@ -29,10 +30,9 @@ constexpr double k_node_seconds = 3e-6;
 
 /// Kernels of two launches: the filter of a convolution is copied to cuDNN's layout or from it, the
 /// elements around the copied ones are filled, and the others sum first.
-constexpr std::array<std::string_view, 7> k_two_nodes{"cudnn/convolution",
+constexpr std::array<std::string_view, 6> k_two_nodes{"cudnn/convolution",
                                                       "cuda/batch_moments",
                                                       "cuda/batch_norm_grad",
-                                                      "cuda/filter_gradient",
                                                       "cuda/normalize_by_moments_grad",
                                                       "cuda/pad",
                                                       "cuda/segment_sum"};
@@ -80,6 +80,10 @@ std::int64_t graph_nodes(const graph::Graph& graph,
   }
   if (kernel == "cuda/layer_norm_grad") {
     return node.outputs[0].shape.back() <= kernels::LayerNormGradParams::k_most_narrow ? 1 : 2;
+  }
+  // The taps in turn, and their parts.
+  if (kernel == "cuda/filter_gradient") {
+    return (node.outputs[0].shape.elements(0, 3) - 1) / kernels::FewTaps::k_most + 2;
   }
   // Two of moments; one of those that are given.
   if (kernel == "cuda/batch_norm") return node.attrs.get_or<bool>("is_training", false) ? 3 : 2;

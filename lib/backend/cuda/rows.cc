@@ -12,6 +12,7 @@
 #include "graph/ops/elementwise.h"
 #include "graph/ops/fused_update.h"
 #include "graph/ops/ops.h"
+#include "graph/ops/window.h"
 
 namespace halfstep::backend::cuda {
 namespace {
@@ -174,12 +175,10 @@ Accepts convolution_gradient(const NodeView& node, const Capabilities& capabilit
   return convolution(node, capabilities);
 }
 
-/// Filters of few taps, such as those of a first layer.
-Accepts few_taps(const NodeView& node, const Shape& filter, const Capabilities& capabilities) {
-  if (filter.elements(0, 3) > kernels::FewTaps::k_most || filter[2] != node.input(0).shape.back()) {
-    return Accepts::no("many taps, or groups");
-  }
-  return any(node, capabilities);
+/// A convolution without groups, whose filter has `most` taps at most.
+Accepts taps_up_to(std::int64_t most, const NodeView& node, const Shape& filter) {
+  const bool fits = filter.elements(0, 3) <= most && filter[2] == node.input(0).shape.back();
+  return fits ? Accepts::yes() : Accepts::no("many taps, or groups");
 }
 
 /// The libraries' engines for channels that do not fill a tensor core's operand. On an H200 they
@@ -190,14 +189,23 @@ Accepts few_taps_convolution(const NodeView& node, const Capabilities& capabilit
   if (node.input(0).shape.back() % k_tensor_core_channels == 0) {
     return Accepts::no("cuDNN's tensor cores read these channels");
   }
-  if (Accepts fits = few_taps(node, node.input(1).shape, capabilities); !fits) return fits;
-  return convolution(node, capabilities);
+  if (Accepts fits = convolution(node, capabilities); !fits) return fits;
+  return taps_up_to(kernels::FewTaps::k_most, node, node.input(1).shape);
 }
 
-/// The libraries' take many times as long: on an H200 257 us for the convolution above in float16.
-Accepts few_taps_gradient(const NodeView& node, const Capabilities& capabilities) {
-  if (Accepts fits = few_taps(node, node.output().shape, capabilities); !fits) return fits;
-  return convolution_gradient<1>(node, capabilities);
+/// Gradients of filters of few taps, for which cuDNN took 257 us in float16 for the convolution
+/// above. Also those of any filter in float32 with strides or uneven padding: on an H200 a float32
+/// run of `residual` by cuDNN 9.19 had the losses of a run whose convolution of 3 x 3 and strides
+/// 2, padded by one cell at the end, does not learn; in 16 bits it had those of the CPU.
+Accepts filter_gradient(const NodeView& node, const Capabilities& capabilities) {
+  if (Accepts fits = convolution_gradient<1>(node, capabilities); !fits) return fits;
+  const Shape& filter = node.output().shape;
+  const auto [height, width] =
+      graph::ops::conv_geometry(node.attrs(), node.input(0).shape, filter).window;
+  const bool plain = height.stride == 1 && width.stride == 1 &&
+                     height.pad_before == height.pad_after && width.pad_before == width.pad_after;
+  const bool any_taps = node.output().dtype == DType::float32 && !plain;
+  return taps_up_to(any_taps ? filter.elements(0, 3) : kernels::FewTaps::k_most, node, filter);
 }
 
 Accepts one_dtype_of_values(const NodeView& node, const Capabilities& capabilities) {
@@ -316,7 +324,7 @@ std::vector<Kernel> all() {
       {"Conv2DBiasRelu", "cuda/convolution", few_taps_convolution},
       {"Conv2DBiasRelu", "cudnn/convolution", convolution},
       {"Conv2DBackpropInput", "cudnn/convolution", convolution_gradient<0>},
-      {"Conv2DBackpropFilter", "cuda/filter_gradient", few_taps_gradient},
+      {"Conv2DBackpropFilter", "cuda/filter_gradient", filter_gradient},
       {"Conv2DBackpropFilter", "cudnn/convolution", convolution_gradient<1>},
       {"DepthwiseConv2dNative", "cudnn/convolution", convolution},
       {"DepthwiseConv2dNativeBackpropInput", "cudnn/convolution", convolution_gradient<0>},

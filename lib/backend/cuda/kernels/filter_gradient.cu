@@ -17,7 +17,8 @@ template <class T>
 struct FilterSums {
   Windows<T> windows;
   const T* dy;
-  float* parts;  ///< [part, tap, output]
+  float* parts;            ///< [part, tap, output]; at the first tap of the windows
+  std::int64_t part_step;  ///< elements of a part
   std::int64_t outputs;
   std::int64_t length;  ///< positions of a part
   unsigned packs;       ///< of output channels in a block, a power of two
@@ -84,7 +85,7 @@ __global__ void HALFSTEP_BLOCK_OF(k_threads, 2) filter_gradient_kernel(FilterSum
       const float* of_output = values + thread() % width * k_threads + thread() / width;
       float total = 0;
       for (unsigned lane = 0; lane < step; ++lane) total += of_output[lane * c.packs];
-      c.parts[(row() * c.windows.taps + tap) * c.outputs + at] = total;
+      c.parts[row() * c.part_step + tap * c.outputs + at] = total;
     }
     sync_block();
   }
@@ -105,16 +106,18 @@ struct PartFold : Rows<float> {
   __device__ void finish(std::int64_t i, Value sum) const { filter[i] = store<T>(sum); }
 };
 
-/// The parts of the sums: about two blocks for each multiprocessor of an H100, and at least eight
-/// positions for each thread.
+/// The parts of the sums: about two blocks for each multiprocessor of an H100, at least eight
+/// positions for each thread, and 32 MiB at most.
 struct Parts {
-  std::int64_t length, count, elements;
+  std::int64_t taps, elements, length, count;
 
   explicit Parts(const graph::ops::ConvGeometry& g)
-      : elements(g.window.height.size * g.window.width.size * g.inputs * g.outputs) {
-    constexpr std::int64_t k_blocks = 264, k_positions = 512;
+      : taps(g.window.height.size * g.window.width.size * g.inputs), elements(taps * g.outputs) {
+    constexpr std::int64_t k_blocks = 264, k_positions = 512, k_most_sums = 1 << 23;
     const std::int64_t positions = g.batch * g.window.height.output * g.window.width.output;
-    const std::int64_t wanted = std::clamp(positions / k_positions, std::int64_t{1}, k_blocks);
+    const std::int64_t most = std::min(k_blocks, k_most_sums / std::max<std::int64_t>(elements, 1));
+    const std::int64_t wanted =
+        std::clamp(positions / k_positions, std::int64_t{1}, std::max(most, std::int64_t{1}));
     length = (positions + wanted - 1) / wanted;
     count = (positions + length - 1) / length;
   }
@@ -148,21 +151,25 @@ void filter_gradient(Stream stream, const FilterGradientParams& p) {
   const Parts parts(p.taps.geometry);
   dispatch_product(p.taps.dtype, [&]<class T>(Type<T>) {
     constexpr int k_width = k_pack_width<T>;
-    const Windows<T> windows(p.taps.geometry, p.x);
-    const FilterSums<T> c{.windows = windows,
-                          .dy = static_cast<const T*>(p.dy),
-                          .parts = static_cast<float*>(p.workspace),
-                          .outputs = p.taps.geometry.outputs,
-                          .length = parts.length,
-                          .packs = 1,
-                          .tap_blocks = (windows.taps + k_taps - 1) / k_taps};
-    if (c.outputs % k_width == 0 && aligned(p.dy, 16)) {
-      run<k_width>(stream, c, parts.count);
-    } else {
-      run<1>(stream, c, parts.count);
+    const std::int64_t outputs = p.taps.geometry.outputs;
+    for (std::int64_t tap = 0; tap < parts.taps; tap += FewTaps::k_most) {
+      const Windows<T> windows(p.taps.geometry, p.x, tap);
+      const FilterSums<T> c{.windows = windows,
+                            .dy = static_cast<const T*>(p.dy),
+                            .parts = static_cast<float*>(p.workspace) + tap * outputs,
+                            .part_step = parts.elements,
+                            .outputs = outputs,
+                            .length = parts.length,
+                            .packs = 1,
+                            .tap_blocks = (windows.taps + k_taps - 1) / k_taps};
+      if (outputs % k_width == 0 && aligned(p.dy, 16)) {
+        run<k_width>(stream, c, parts.count);
+      } else {
+        run<1>(stream, c, parts.count);
+      }
     }
     run_fold(stream,
-             PartFold<T>{{c.parts}, static_cast<T*>(p.filter)},
+             PartFold<T>{{static_cast<const float*>(p.workspace)}, static_cast<T*>(p.filter)},
              parts.plan(),
              static_cast<std::uint8_t*>(p.workspace) + parts.bytes(),
              p.tickets);

@@ -9,6 +9,7 @@
 #include "backend/cuda/kernels/elementwise.h"
 #include "backend/cuda/kernels/narrow_gradient.h"
 #include "backend/cuda/plugin/library_product.h"
+#include "backend/cuda/vendor/matmul_padding.h"
 #include "backend/functions/activation.h"
 #include "core/error.h"
 #include "graph/ops/fused.h"
@@ -118,16 +119,18 @@ bool misses_tensor_cores(const LibraryProduct& fused,
          LibraryProduct::get(with(key, Epilogue::none), machine)->uses_tensor_cores();
 }
 
-/// Whether an own kernel computes the gradient of a dense layer's weights and bias. The libraries
-/// took 47 us (bfloat16) and 15 us (float16) on an H200 for 1,024 rows, 128 inputs and ten classes,
-/// the kernel about 12; for 8,192 rows and 4,096 inputs it takes 55, and padded copies 28.
-bool is_narrow(const MatmulKey& key) {
+/// Whether an own kernel computes the gradient of a dense layer's weights and bias, for which the
+/// library has no tensor cores: for 1,024 rows, 128 inputs and ten classes it took 47 us in
+/// bfloat16 on an H200, and the kernel 16. In float16 the library took 15, and for 8,192 rows and
+/// 4,096 inputs padded copies take 28 and the kernel 55 to 65.
+bool is_narrow(const MatmulKey& key, const LibraryProduct& product) {
   using Params = kernels::NarrowGradientParams;
-  constexpr std::int64_t k_fills_a_row = 8, k_elements = 1 << 17;
+  constexpr std::int64_t k_elements = 1 << 17;
   const std::int64_t column_blocks = key.m / Params::k_multiple;  // or fewer
-  return key.epilogue == Epilogue::sums_of_b && is_half(key.in) && key.n % k_fills_a_row != 0 &&
-         key.n <= Params::k_most_outputs && key.m % Params::k_multiple == 0 &&
-         column_blocks <= kernels::Tickets::k_count && key.m * key.k >= k_elements;
+  return key.epilogue == Epilogue::sums_of_b && is_half(key.in) && !padding_of(key) &&
+         !product.uses_tensor_cores() && key.n <= Params::k_most_outputs &&
+         key.m % Params::k_multiple == 0 && column_blocks <= kernels::Tickets::k_count &&
+         key.m * key.k >= k_elements;
 }
 
 Work prepare_narrow_gradient(const MatmulKey& key, const Machine& machine) {
@@ -193,8 +196,8 @@ Work prepare_fused_product(const Facts& node, const Machine& machine) {
   require(mask_bytes(key.m, key.n) == graph::ops::fused_mask_bytes(key.m, key.n),
           "a mask of {} bytes",
           mask_bytes(key.m, key.n));
-  if (is_narrow(key)) return prepare_narrow_gradient(key, machine);
   Parts parts = parts_of(key, node.attrs.get<std::int64_t>("partner_k"), machine);
+  if (is_narrow(key, *parts.product)) return prepare_narrow_gradient(key, machine);
   const std::size_t product_bytes = aligned(parts.product->workspace_bytes());
   const std::size_t sum_bytes = parts.sums ? kernels::bias_grad_workspace(*parts.sums) : 0;
   const bool reads_mask = key.epilogue == Epilogue::relu_gradient ||

@@ -1,6 +1,7 @@
 #pragma once
 // The cells of an image under the taps of a convolution.
 
+#include <algorithm>
 #include <cstdint>
 
 #include "backend/cuda/kernels/device/element.h"
@@ -31,7 +32,8 @@ struct Windows {
   int taps = 0;
   Tap tap[FewTaps::k_most] = {};
 
-  Windows(const graph::ops::ConvGeometry& g, const void* image)
+  /// With FewTaps::k_most taps, or those that there are, from number `first_tap` on.
+  Windows(const graph::ops::ConvGeometry& g, const void* image, std::int64_t first_tap = 0)
       : x(static_cast<const T*>(image)),
         positions(g.batch * g.window.height.output * g.window.width.output),
         out_height(g.window.height.output),
@@ -48,16 +50,14 @@ struct Windows {
                  g.inputs),
         image_step((g.window.height.input - g.window.height.output * g.window.height.stride) *
                    g.window.width.input * g.inputs) {
-    for (std::int64_t r = 0; r < g.window.height.size; ++r) {
-      for (std::int64_t s = 0; s < g.window.width.size; ++s) {
-        const std::int64_t row = r * g.window.height.dilation;
-        const std::int64_t column = s * g.window.width.dilation;
-        for (std::int64_t channel = 0; channel < channels; ++channel) {
-          tap[taps++] = {narrow(row),
-                         narrow(column),
-                         narrow((row * g.window.width.input + column) * channels + channel)};
-        }
-      }
+    const std::int64_t all = g.window.height.size * g.window.width.size * channels;
+    for (std::int64_t t = first_tap; t < std::min(first_tap + FewTaps::k_most, all); ++t) {
+      const std::int64_t place = t / channels;
+      const std::int64_t row = place / g.window.width.size * g.window.height.dilation;
+      const std::int64_t column = place % g.window.width.size * g.window.width.dilation;
+      tap[taps++] = {narrow(row),
+                     narrow(column),
+                     narrow((row * g.window.width.input + column) * channels + t % channels)};
     }
   }
 
@@ -83,7 +83,7 @@ struct Windows {
     return window;
   }
 
-  /// Whether all cells of a window are inside of the image.
+  /// Whether all cells of a window are inside of the image, where these are all taps.
   __device__ bool whole(const Window<T>& window) const {
     const Tap& last = tap[taps - 1];
     return window.y >= 0 && window.x >= 0 && window.y + last.row < height &&
