@@ -237,19 +237,9 @@ __global__ void rnn_grad_finish_kernel(RnnGradParams p) {
 template <class Params, class Kernel>
 void launch_units(Stream stream, const Params& p, const Kernel& kernel_of) {
   const graph::ops::RnnGeometry& g = p.step.geometry;
-  const auto run = [&]<class T>(Type<T> type) {
+  dispatch_product(p.step.dtype, [&]<class T>(Type<T> type) {
     launch(kernel_of(type), grid_of(g.batch * g.units), stream, p);
-  };
-  switch (p.step.dtype) {
-    case DType::float16:
-      return run(Type<float16>{});
-    case DType::bfloat16:
-      return run(Type<bfloat16>{});
-    case DType::float32:
-      return run(Type<float>{});
-    default:
-      refuse(p.step.dtype);
-  }
+  });
 }
 
 }  // namespace

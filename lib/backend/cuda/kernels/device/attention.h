@@ -111,21 +111,11 @@ using TileWidth = std::integral_constant<int, width>;
 template <class F>
 void dispatch_attention(const AttentionInputs& in, const F& f) {
   const std::int64_t channels = std::max(in.geometry.depth, in.geometry.value_depth);
-  const auto run = [&]<class T>(Type<T> type) {
+  dispatch_product(in.dtype, [&]<class T>(Type<T> type) {
     if (channels <= 32) return f(type, TileWidth<32>{});
     if (channels <= 64) return f(type, TileWidth<64>{});
     f(type, TileWidth<AttentionInputs::k_most_channels>{});
-  };
-  switch (in.dtype) {
-    case DType::float16:
-      return run(Type<float16>{});
-    case DType::bfloat16:
-      return run(Type<bfloat16>{});
-    case DType::float32:
-      return run(Type<float>{});
-    default:
-      refuse(in.dtype);
-  }
+  });
 }
 
 template <int width>
