@@ -25,6 +25,8 @@ struct Target {
   std::int64_t float16_products = 3;
   /// Side of the blocks that kernels of attention fill up with scores at their own cost; 1: none.
   std::int64_t attention_block = 32;
+  /// Elements of 16 bits of which the rows of a matmul's operands should be a multiple; 1: any.
+  std::int64_t row_multiple = 1;
   /// Whether the kernel of a 16-bit op converts its operands to float32 (backend::Kernel::widens).
   KernelSupport widens = {};
 };
@@ -94,6 +96,13 @@ graph::Graph fuse_softmax_loss(const graph::Graph& graph, const Target& target);
 /// variable to 16 bits becomes a CastVariable, which the update writes together with the variable,
 /// so that a step does not read its weights again to cast them. Bit-identical.
 graph::Graph group_updates(const graph::Graph& graph, const Target& target);
+
+/// Gives the 16-bit logits of a SoftmaxLoss, the weights and bias of their layer and all of their
+/// gradients longer rows, multiples of the target's: cuBLASLt has no tensor cores for rows of ten
+/// classes, and copies of the matrices cost launches. Where the only readers are the matmuls of the
+/// layer, the finite check, the norms and the update, which read the rows as they are. The padding
+/// is zeros. Not bit-identical where a library chooses another algorithm.
+graph::Graph pad_logits(const graph::Graph& graph, const Target& target);
 
 /// Makes the moving averages of all layers one MovingAverages, and lets UpdateLossScale count the
 /// steps, where a kernel accepts them: launches that do nearly nothing cost as much as others on a

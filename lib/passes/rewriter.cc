@@ -152,15 +152,18 @@ std::optional<std::vector<graph::OpInstance>> Rewriter::describe(const Replaceme
   ops.reserve(nodes.size());  // inputs point to nodes before them
   for (const NewNode& node : nodes) {
     std::vector<graph::OpInput> inputs;
+    std::vector<Value> values;
     for (const Value& value : node.inputs) {
+      values.push_back(value.node >= 0 ? current(value) : value);
       if (value.node >= 0) {
-        inputs.push_back(graph_.input(current(value)));
+        inputs.push_back(graph_.input(values.back()));
       } else {
         const Node& other = ops[static_cast<std::size_t>(-2 - value.node)].node;
         inputs.push_back({other.outputs[static_cast<std::size_t>(value.port)], &other});
       }
     }
     ops.push_back(graph::describe(graph::op_table(), node.op, std::move(inputs), node.attrs));
+    ops.back().node.inputs = std::move(values);
     const bool computed = !ops.back().node.is(graph::ops::k_const);
     if (computed && supports_ && !supports_(ops.back())) return std::nullopt;
   }
@@ -173,9 +176,8 @@ int Rewriter::add(const Replacement& nodes, int root) {
   const int first = graph_.size();
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     Node& node = (*ops)[i].node;
-    for (const Value& value : nodes[i].inputs) {
-      node.inputs.push_back(value.node >= 0 ? current(value)
-                                            : Value{first - 2 - value.node, value.port});
+    for (Value& value : node.inputs) {
+      if (value.node < 0) value.node = first - 2 - value.node;
     }
     node.origin = graph_.node(or_root(nodes[i].origin, root)).origin;
     if (!nodes[i].name.empty()) {

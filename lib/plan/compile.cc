@@ -226,7 +226,11 @@ class Compiler {
   /// Equal for all plans that cast a variable to the same dtype or pack it in the same layout.
   static std::string derived_name(const std::string& variable, const Node& node) {
     if (node.is(graph::ops::k_cast_variable)) {
-      return fmt::format("{} as {}", variable, name(node.outputs[0].dtype));
+      const auto columns = node.attrs.get<std::int64_t>("columns");
+      return fmt::format("{} as {}{}",
+                         variable,
+                         name(node.outputs[0].dtype),
+                         columns == 0 ? "" : fmt::format(", rows of {}", columns));
     }
     const Attrs& packing = node.attrs;
     return fmt::format("{} as {} on side {}{}",

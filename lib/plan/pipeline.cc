@@ -40,8 +40,12 @@ passes::Target target_of(const backend::Backend& backend, const Lowering& loweri
     return chosen != nullptr && chosen->widens;
   };
   target.float16_products = lowering.float16_products;
-  // On a GPU launches cost more than the scores of a block that is not full.
-  if (backend.capabilities.compute_capability > 0) target.attention_block = 1;
+  if (backend.capabilities.compute_capability > 0) {
+    // On a GPU launches cost more than the scores of a block that is not full.
+    target.attention_block = 1;
+    // Tensor cores read rows at multiples of 16 bytes.
+    target.row_multiple = 8;
+  }
   return target;
 }
 
@@ -161,6 +165,13 @@ constexpr std::array k_passes{
          .reason = "updates all variables by one launch, which also writes their 16-bit copies; "
                    "after the passes that pack variables",
          .hides_values = true},
+    Pass{.name = "pad_logits",
+         .run = passes::pad_logits,
+         .reason = "gives 16-bit logits, and the weights and gradients of their layer, rows at "
+                   "multiples of 16 bytes for tensor cores; after group_updates, which then reads "
+                   "and writes them so",
+         .hides_values = true,
+         .exact = false},
     Pass{.name = "group_assignments",
          .run = passes::group_assignments,
          .reason = "updates the moving averages of all layers by one launch, and counts the steps "

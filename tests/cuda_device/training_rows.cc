@@ -72,11 +72,14 @@ Prepared prepare_grouped_update(const NodeView& node, const Capabilities&) {
     std::vector<own::UpdatedTensor> tensors;
     for (std::size_t t = 0; t < ports.tensors; ++t) {
       const TensorView& gradient = a.in[ports.gradients + t];
-      tensors.push_back({.variable = a.in[ports.handle(t, 0)].data,
+      const TensorView& variable = a.in[ports.handle(t, 0)];
+      tensors.push_back({.variable = variable.data,
                          .slots = {a.in[ports.handle(t, 1)].data},
                          .gradient = gradient.data,
                          .gradient_dtype = gradient.dtype,
-                         .elements = gradient.elements()});
+                         .elements = variable.elements(),
+                         .columns = variable.shape.back(),
+                         .padded_columns = gradient.shape.back()});
     }
     p.tensors = tensors;
     p.rate = a.in[ports.scalars].data;

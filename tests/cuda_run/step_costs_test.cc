@@ -200,13 +200,13 @@ report::StepPrediction predicted(const std::string& config,
 TEST_CASE("device: the predicted step of the guide's model takes at most 1.50 ms on an H100") {
   const report::StepPrediction half = predicted("guide_4096", "mixed_float16", 8192);
   CHECK(half.ms <= 1.50);
-  // The matmuls alone, at the rate of a large one.
+  // The matmuls alone, at the rate of a large one; the ten logits take up 16 columns.
   double flops = 0, sum = 0;
   for (const report::PredictedLaunch& launch : half.launches) {
     flops += launch.flops;
     sum += launch.ms;
   }
-  CHECK(flops == doctest::Approx(931.9e9).epsilon(1e-3));
+  CHECK(flops == doctest::Approx(933.1e9).epsilon(1e-3));
   CHECK(half.ms >= flops / 798e12 * 1e3);
   CHECK(half.ms == doctest::Approx(sum));
   const report::StepPrediction single = predicted("guide_4096", "float32", 8192);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "graph/ops/fused_update.h"
+
 namespace halfstep::backend::cuda {
 namespace {
 
@@ -49,9 +51,13 @@ struct Flatten {
 
 NodeDescription::NodeDescription(const NodeView& node) {
   for (std::size_t i = 0; i < node.inputs(); ++i) {
-    inputs_.push_back(plain(node.input(i)));
+    const graph::TensorType& type = node.input(i);
+    const bool handle = type.dtype == DType::resource;
+    inputs_.push_back(plain(
+        handle ? graph::TensorType{type.dtype, graph::ops::variable_type(node.producer(i)).shape}
+               : type));
     constant_values_.push_back({});
-    const bool integer = node.input(i).dtype == DType::int32 || node.input(i).dtype == DType::int64;
+    const bool integer = type.dtype == DType::int32 || type.dtype == DType::int64;
     const auto constant = integer ? node.constant(i) : std::nullopt;
     if (constant) constant_values_.back() = *constant;
     constants_.push_back({constant ? static_cast<std::int64_t>(constant->size()) : 0, nullptr});

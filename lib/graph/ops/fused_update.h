@@ -51,6 +51,11 @@ struct GroupedUpdatePorts {
 };
 GroupedUpdatePorts grouped_update_ports(const Attrs& attrs);
 
+/// Whether `padded` is `shape`, or that with longer rows: those of a gradient and a copy whose
+/// matmuls want rows at multiples of 16 bytes. A GroupedUpdate reads and writes the first elements
+/// of each.
+bool pads_rows(const Shape& padded, const Shape& shape);
+
 /// The type of a handle's variable.
 TensorType variable_type(const Node& handle);
 

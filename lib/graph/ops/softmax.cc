@@ -7,7 +7,8 @@
 //   m  the mean of the losses, float32           c  the number of rows whose largest p, the first
 //   of g  the gradient of the logits, T: that of        equal ones, is that of their label, float32
 //      the mean times `seed`, rounded to float32 as the single ops would
-// args = seed: float32 with g.
+// args = seed: float32 with g. `classes`, if not 0, are the first columns of longer rows: the other
+// columns of the logits are ignored, those of g are 0, and p has none.
 
 #include "core/error.h"
 #include "graph/ops/ops.h"
@@ -57,10 +58,16 @@ std::vector<Shape> infer_softmax_loss(const InferContext& c) {
   if (c.inputs() != (seeded ? 3U : 2U) || (seeded && c.input(2).shape.elements() != 1)) {
     throw ShapeError("one seed is wanted for the gradient, and none without it");
   }
+  const auto classes = c.node.attrs.get<std::int64_t>("classes");
+  if (classes < 0 || classes > logits[1]) {
+    throw ShapeError(fmt::format("{} columns have no {} classes", logits[1], classes));
+  }
   std::vector<Shape> results;
   for (const char form : forms) {
     switch (form) {
       case 'p':
+        results.push_back(classes == 0 ? logits : Shape{logits[0], classes});
+        break;
       case 'g':
         results.push_back(logits);
         break;
@@ -143,7 +150,7 @@ std::vector<OpDef> softmax_ops() {
       define("SoftmaxLoss",
              "logits: T, labels: Tlabels, args: Targs -> results: Tresults",
              "T: {half, bfloat16, float}, Tlabels: {int32, int64}, Targs: list(type), "
-             "Tresults: list(type), forms: string",
+             "Tresults: list(type), forms: string, classes: int = 0",
              {.infer = infer_softmax_loss, .stage = Stage::lowered}),
   };
 }

@@ -22,10 +22,12 @@
 // tensor, the gradient of each (float32 or 16 bits), the copies, the rule's scalars, unscale: T if
 // `unscaled`, ok if `guarded`; with `reciprocal` gradients are multiplied by 1 / unscale. `copies`
 // has the number of 16-bit copies of each tensor, 0 or 1: a CastVariable, which is written together
-// with its variable.
+// with its variable. A gradient and the copy may both have longer rows than the variable, which are
+// ignored and left as they are.
 //
 // CastVariable is a variable rounded to 16 bits and kept across steps: it is computed again when
-// the variable was written by an op other than a GroupedUpdate that writes both.
+// the variable was written by an op other than a GroupedUpdate that writes both. With `columns` its
+// rows have so many elements, zeros after those of the variable.
 //
 // MovingAverages updates several float32 variables by one launch: args = n handles, n values, ok if
 // `guarded`; v = v * momentum[i] + value * share[i], each operation rounded to float32.
@@ -146,7 +148,7 @@ std::vector<Shape> infer_grouped_update(const InferContext& c) {
     const TensorType gradient = c.input(ports.gradients + t);
     for (std::size_t i = 0; i < ports.rule.resources; ++i) {
       const TensorType type = variable_type(c.producer(ports.handle(t, i)));
-      if (type == TensorType{DType::float32, gradient.shape}) continue;
+      if (type.dtype == DType::float32 && pads_rows(gradient.shape, type.shape)) continue;
       throw ShapeError(fmt::format("a variable is {} {}, its gradient {}",
                                    name(type.dtype),
                                    to_string(type.shape),
@@ -154,7 +156,8 @@ std::vector<Shape> infer_grouped_update(const InferContext& c) {
     }
     if (ports.copies[t] < 0) continue;
     const Node& copy = c.producer(static_cast<std::size_t>(ports.copies[t]));
-    if (!copy.is(k_cast_variable) || copy.inputs[0] != c.in[ports.handle(t, 0)].value) {
+    if (!copy.is(k_cast_variable) || copy.inputs[0] != c.in[ports.handle(t, 0)].value ||
+        copy.outputs[0].shape != gradient.shape) {
       throw ShapeError(fmt::format("input {} is no copy of its variable", ports.copies[t]));
     }
   }
@@ -172,7 +175,14 @@ std::vector<Shape> infer_cast_variable(const InferContext& c) {
   if (x.dtype != DType::float32) {
     throw ShapeError(fmt::format("only float32 variables are cast, got {}", name(x.dtype)));
   }
-  return {x.shape};
+  const auto columns = c.node.attrs.get<std::int64_t>("columns");
+  if (columns == 0) return {x.shape};
+  std::vector<std::int64_t> extents(x.shape.begin(), x.shape.end());
+  if (extents.empty() || extents.back() > columns) {
+    throw ShapeError(fmt::format("{} has no rows to pad to {}", to_string(x.shape), columns));
+  }
+  extents.back() = columns;
+  return {Shape(extents)};
 }
 
 OpDef update(std::string_view name, std::string_view inputs, std::string_view attrs = "") {
@@ -227,6 +237,14 @@ GroupedUpdatePorts grouped_update_ports(const Attrs& attrs) {
   return ports;
 }
 
+bool pads_rows(const Shape& padded, const Shape& shape) {
+  if (padded == shape) return true;
+  if (padded.rank() != shape.rank() || shape.rank() == 0) return false;
+  const std::size_t last = shape.rank() - 1;
+  const auto a = padded.dims().first(last), b = shape.dims().first(last);
+  return std::equal(a.begin(), a.end(), b.begin()) && padded.back() > shape.back();
+}
+
 TensorType variable_type(const Node& handle) {
   return {handle.attrs.get<DType>("dtype"), handle.attrs.get<Shape>("shape")};
 }
@@ -276,7 +294,7 @@ std::vector<OpDef> update_ops() {
              {.infer = infer_moving_averages, .stateful = true, .stage = Stage::lowered}),
       define("CastVariable",
              "handle: resource -> y: DstT",
-             "DstT: {bfloat16, half}",
+             "DstT: {bfloat16, half}, columns: int = 0",
              {.infer = infer_cast_variable, .stage = Stage::lowered}),
       define("PackedMatMulUpdate",
              "args: Targs",

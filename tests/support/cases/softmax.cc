@@ -81,6 +81,21 @@ std::vector<OpCase> softmax_cases() {
            .check_gradient = false});
     }
   }
+  for (const DType dtype : {DType::bfloat16, DType::float16}) {
+    cases.push_back(
+        {.name = fmt::format("SoftmaxLoss/longer rows, {}", name(dtype)),
+         .op = "SoftmaxLoss",
+         .attrs = {{"forms", std::string("pmcg")},
+                   {"classes", std::int64_t{10}},
+                   {"Tresults",
+                    std::vector<DType>{DType::float32, DType::float32, DType::float32, dtype}}},
+         .inputs = {typed(distinct({50, 16}, -4, 4), dtype),
+                    indices({50}, 0, 10),
+                    typed(number(1024), DType::float32)},
+         .terms = 64,
+         .magnitude = 64,
+         .check_gradient = false});
+  }
   return cases;
 }
 

@@ -55,26 +55,29 @@ std::vector<OpCase> optimizer_cases() {
          .terms = 16,
          .magnitude = 8,
          .check_gradient = false});
-    cases.push_back({.name = fmt::format("GroupedUpdate/{}", name(dtype)),
-                     .op = "GroupedUpdate",
-                     .attrs = {{"rule", std::string("ResourceApplyKerasRMSProp")},
-                               {"copies", std::vector<std::int64_t>{0, 0}},
-                               {"unscaled", true},
-                               {"guarded", true}},
-                     .inputs = {w,
-                                positive,
-                                variable({70}),
-                                variable({70}, 0.25, 2),
-                                typed(g, dtype),
-                                uniform({70}),
-                                lr,
-                                rho,
-                                epsilon,
-                                number(0.25),
-                                flags({})},
-                     .terms = 16,
-                     .magnitude = 8,
-                     .check_gradient = false});
+    for (const bool longer : {false, true}) {
+      cases.push_back(
+          {.name = fmt::format("GroupedUpdate/{}{}", longer ? "longer rows, " : "", name(dtype)),
+           .op = "GroupedUpdate",
+           .attrs = {{"rule", std::string("ResourceApplyKerasRMSProp")},
+                     {"copies", std::vector<std::int64_t>{0, 0}},
+                     {"unscaled", true},
+                     {"guarded", true}},
+           .inputs = {w,
+                      positive,
+                      variable({70}),
+                      variable({70}, 0.25, 2),
+                      typed(longer ? uniform({5, 8}) : g, dtype),
+                      uniform({longer ? 72 : 70}),
+                      lr,
+                      rho,
+                      epsilon,
+                      number(0.25),
+                      flags({})},
+           .terms = 16,
+           .magnitude = 8,
+           .check_gradient = false});
+    }
   }
   cases.push_back(
       {.name = "MovingAverages/two",
@@ -85,11 +88,15 @@ std::vector<OpCase> optimizer_cases() {
        .inputs = {variable({5, 7}), variable({601}), uniform({5, 7}), uniform({601}), flags({})},
        .terms = 2,
        .check_gradient = false});
-  cases.push_back({.name = "CastVariable/plain",
-                   .op = "CastVariable",
-                   .attrs = {{"DstT", DType::bfloat16}},
-                   .inputs = {w},
-                   .check_gradient = false});
+  for (const DType dtype : {DType::bfloat16, DType::float16}) {
+    for (const std::int64_t columns : {0, 8}) {
+      cases.push_back({.name = fmt::format("CastVariable/{} to rows of {}", name(dtype), columns),
+                       .op = "CastVariable",
+                       .attrs = {{"DstT", dtype}, {"columns", columns}},
+                       .inputs = {w},
+                       .check_gradient = false});
+    }
+  }
   return cases;
 }
 

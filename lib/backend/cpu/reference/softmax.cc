@@ -111,8 +111,10 @@ Prepared prepare_sparse_cross_entropy(const NodeView& node, const Capabilities&)
 Prepared prepare_softmax_loss(const NodeView& node, const Capabilities&) {
   const Shape shape = node.input(0).shape;
   const std::string forms = node.attrs().get<std::string>("forms");
+  const auto given = node.attrs().get<std::int64_t>("classes");
+  const std::int64_t classes = given == 0 ? shape[1] : given;
   return dispatch_floating(node.input(0).dtype, [&]<class T>(Type<T>) {
-    return launch([shape, forms](const Args& args) {
+    return launch([shape, forms, classes](const Args& args) {
       const auto out = [&](char form) {
         const std::size_t at = forms.find(form);
         return at == std::string::npos ? nullptr : args.out[at].data;
@@ -122,12 +124,12 @@ Prepared prepare_softmax_loss(const NodeView& node, const Capabilities&) {
       auto* mean = static_cast<float*>(out('m'));
       auto* correct = static_cast<float*>(out('c'));
       auto* g = static_cast<T*>(out('g'));
-      const std::int64_t rows = shape[0], classes = shape[1];
+      const std::int64_t rows = shape[0], columns = shape[1];
       const float seed = g == nullptr ? 0 : *args.in[2].as<float>() / static_cast<float>(rows);
       double sum = 0;
       std::int64_t found = 0;
       for (std::int64_t row = 0; row < rows; ++row) {
-        const T* x = args.in[0].as<T>() + row * classes;
+        const T* x = args.in[0].as<T>() + row * columns;
         const RowSums s = row_sums(x, classes);
         const std::int64_t label = args.in[1].dtype == DType::int64
                                        ? args.in[1].as<std::int64_t>()[row]
@@ -144,8 +146,9 @@ Prepared prepare_softmax_loss(const NodeView& node, const Capabilities&) {
           if (p != nullptr) p[row * classes + i] = y;
           if (g == nullptr) continue;
           const auto slope = static_cast<float>(known ? double{y} - (i == label ? 1 : 0) : k_nan);
-          g[row * classes + i] = store<T>(static_cast<double>(seed * slope));
+          g[row * columns + i] = store<T>(static_cast<double>(seed * slope));
         }
+        if (g != nullptr) std::fill_n(g + row * columns + classes, columns - classes, T{});
         const auto loss =
             static_cast<float>(known ? s.max + s.log_sum - load_sum(x[label]) : k_nan);
         if (losses != nullptr) losses[row] = loss;

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <concepts>
+#include <cstring>
 #include <string_view>
 
 #include "backend/cpu/packed/packing.h"
@@ -250,9 +251,25 @@ const Row& row_of(const std::string& rule) {
       k_rows.begin(), k_rows.end(), [&](const Row& candidate) { return candidate.op == rule; });
 }
 
+/// Converts the elements that the rows of two tensors share, and sets further ones of `to` to 0.
+void convert_rows(const TensorView& from, const TensorView& to) {
+  if (from.shape == to.shape) return convert(from, to);
+  const std::int64_t columns = std::min(from.shape.back(), to.shape.back());
+  std::memset(to.data, 0, to.bytes());
+  for (std::int64_t row = 0; row < to.elements() / to.shape.back(); ++row) {
+    const auto at = [&](const TensorView& view) {
+      const auto skipped = static_cast<std::size_t>(row * view.shape.back());
+      return TensorView{view.dtype,
+                        Shape{columns},
+                        static_cast<std::byte*>(view.data) + skipped * size_bytes(view.dtype)};
+    };
+    convert(at(from), at(to));
+  }
+}
+
 /// A gradient in float32, times `factor`.
 void unscale(const TensorView& given, float factor, const TensorView& to) {
-  convert(given, to);
+  convert_rows(given, to);
   for (std::int64_t i = 0; i < to.elements(); ++i) to.as<float>()[i] *= factor;
 }
 
@@ -262,7 +279,7 @@ Prepared prepare_grouped(const NodeView& node, const Capabilities&) {
   std::int64_t largest = 0;
   std::vector<Shape> shapes;
   for (std::size_t t = 0; t < ports.tensors; ++t) {
-    shapes.push_back(node.input(ports.gradients + t).shape);
+    shapes.push_back(graph::ops::variable_type(node.producer(ports.handle(t, 0))).shape);
     largest = std::max(largest, shapes.back().elements());
   }
   const Row& row = row_of(node.attrs().get<std::string>("rule"));
@@ -284,14 +301,15 @@ Prepared prepare_grouped(const NodeView& node, const Capabilities&) {
             in.push_back(i == ports.rule.gradient ? gradient : a.in[scalar++]);
           }
           run(attrs, {in, {}, nullptr});
-          if (ports.copies[t] >= 0) convert(in[0], a.in[static_cast<std::size_t>(ports.copies[t])]);
+          if (ports.copies[t] < 0) continue;
+          convert_rows(in[0], a.in[static_cast<std::size_t>(ports.copies[t])]);
         }
       },
       static_cast<std::size_t>(largest) * sizeof(float));
 }
 
 Prepared prepare_cast_variable(const NodeView&, const Capabilities&) {
-  return launch([](const Args& a) { convert(a.in[0], a.out[0]); });
+  return launch([](const Args& a) { convert_rows(a.in[0], a.out[0]); });
 }
 
 }  // namespace

@@ -34,6 +34,14 @@ struct Casted {
   }
 };
 
+template <class To>
+__global__ void cast_rows_kernel(CastRowsParams p, To* y) {
+  const std::int64_t i = thread_of_grid();
+  if (i >= p.rows * p.padded) return;
+  const std::int64_t row = i / p.padded, column = i % p.padded;
+  y[i] = store<To>(column < p.columns ? p.x[row * p.columns + column] : 0.0F);
+}
+
 }  // namespace
 
 void cast(Stream stream, const CastParams& p) {
@@ -43,6 +51,14 @@ void cast(Stream stream, const CastParams& p) {
       map<From, To, 1>(stream, Casted<To>{}, from, static_cast<To*>(p.y), p.elements);
     });
   });
+}
+
+void cast_rows(Stream stream, const CastRowsParams& p) {
+  const auto run = [&]<class To>(Type<To>) {
+    launch(cast_rows_kernel<To>, grid_of(p.rows * p.padded), stream, p, static_cast<To*>(p.y));
+  };
+  if (p.to == DType::float16) return run(Type<float16>{});
+  run(Type<bfloat16>{});
 }
 
 }  // namespace halfstep::backend::cuda::kernels

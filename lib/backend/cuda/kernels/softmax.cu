@@ -155,7 +155,8 @@ struct LossTensors {
   float* mean;
   float* correct;
   T* gradient;
-  LossSums* parts;  ///< per block
+  std::int64_t columns;  ///< of logits and gradient
+  LossSums* parts;       ///< per block
   unsigned* ticket;
 };
 
@@ -163,7 +164,7 @@ template <class T, class Label>
 __global__ void softmax_loss_kernel(Rows r, LossTensors<T, Label> t) {
   constexpr float k_nan = std::numeric_limits<float>::quiet_NaN();
   const bool exists = r.row() < r.rows;
-  const std::int64_t at = exists ? r.row() * r.classes : 0;
+  const std::int64_t at = exists ? r.row() * t.columns : 0;
   const T* x = t.logits + at;
   const RowSums<float> s = row_sums(r, x);
   const auto label = exists ? static_cast<std::int64_t>(t.labels[r.row()]) : -1;
@@ -173,10 +174,13 @@ __global__ void softmax_loss_kernel(Rows r, LossTensors<T, Label> t) {
   for (std::int64_t i = r.lane(); exists && i < r.classes; i += r.lanes) {
     const float y = std::exp(load(x[i]) - s.max - s.log_sum);
     largest = larger(largest, {y, static_cast<std::int32_t>(i)});
-    if (t.probabilities != nullptr) t.probabilities[at + i] = y;
+    if (t.probabilities != nullptr) t.probabilities[r.row() * r.classes + i] = y;
     if (t.gradient == nullptr) continue;
     const float slope = known ? y - (i == label ? 1.0F : 0.0F) : k_nan;
     t.gradient[at + i] = store<T>(seed * slope);
+  }
+  for (std::int64_t i = r.classes + r.lane(); exists && i < t.columns; i += r.lanes) {
+    if (t.gradient != nullptr) t.gradient[at + i] = store<T>(0.0F);
   }
   for (int o = r.lanes / 2; o > 0; o /= 2) {
     const auto lanes = static_cast<unsigned>(o);
@@ -267,6 +271,7 @@ void softmax_loss(Stream stream, const SoftmaxLossParams& p) {
                                           p.mean,
                                           p.correct,
                                           static_cast<T*>(p.gradient),
+                                          p.columns,
                                           sums ? static_cast<LossSums*>(p.workspace) : nullptr,
                                           p.tickets.data};
       launch(softmax_loss_kernel<T, Label>, grid_of_rows(r), stream, r, tensors);

@@ -63,6 +63,7 @@ struct SoftmaxLossParams {
   void* gradient = nullptr;
   std::int64_t rows = 0;
   std::int64_t classes = 0;
+  std::int64_t columns = 0;   ///< of logits and gradient, which is 0 beyond the classes
   void* workspace = nullptr;  ///< of softmax_loss_workspace() bytes
   Tickets tickets = {};
 };

@@ -151,6 +151,7 @@ struct Entry {
   const void* gradient;
   void* copy;
   std::int64_t elements;
+  std::int32_t columns, padded_columns;  ///< 0: rows without padding
   std::int32_t first_block;
   DType gradient_dtype, copy_dtype;
   bool packed;  ///< all addresses are aligned for packs
@@ -172,7 +173,10 @@ __device__ inline void update_at(const R& rule,
                                  Compute<T> unscale,
                                  std::int64_t i) {
   using C = Compute<T>;
-  const auto g = load_pack<G, width>(static_cast<const G*>(t.gradient) + i * width);
+  // Of gradient and copy.
+  const std::int64_t at =
+      width > 1 || t.columns == 0 ? i * width : i / t.columns * t.padded_columns + i % t.columns;
+  const auto g = load_pack<G, width>(static_cast<const G*>(t.gradient) + at);
   auto w = load_pack<T, width>(t.variable + i * width);
   Pack<T, width> slots[3] = {};
   for (int k = 0; k < R::k_slots; ++k) slots[k] = load_pack<T, width>(t.slots[k] + i * width);
@@ -189,7 +193,7 @@ __device__ inline void update_at(const R& rule,
   const auto copy_as = [&]<class Copy>(Type<Copy>) {
     Pack<Copy, width> copy;
     for (int e = 0; e < width; ++e) copy.element[e] = store<Copy>(load(w.element[e]));
-    store_pack<Copy, width>(static_cast<Copy*>(t.copy) + i * width, copy);
+    store_pack<Copy, width>(static_cast<Copy*>(t.copy) + at, copy);
   };
   if (t.copy == nullptr) return;
   if (t.copy_dtype == DType::float16) {
@@ -251,6 +255,8 @@ Entry<T> entry_of(const UpdatedTensor& from, std::size_t slots) {
               .gradient = from.gradient,
               .copy = from.copy,
               .elements = from.elements,
+              .columns = 0,
+              .padded_columns = 0,
               .first_block = 0,
               .gradient_dtype = from.gradient_dtype,
               .copy_dtype = from.copy_dtype,
@@ -260,6 +266,11 @@ Entry<T> entry_of(const UpdatedTensor& from, std::size_t slots) {
   for (std::size_t k = 0; k < slots; ++k) {
     to.slots[k] = static_cast<T*>(from.slots[k]);
     to.packed = to.packed && aligned(from.slots[k], 16);
+  }
+  if (from.columns != from.padded_columns) {
+    to.columns = static_cast<std::int32_t>(from.columns);
+    to.padded_columns = static_cast<std::int32_t>(from.padded_columns);
+    to.packed = false;
   }
   return to;
 }

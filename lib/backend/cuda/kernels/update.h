@@ -37,6 +37,10 @@ struct UpdatedTensor {
   void* copy = nullptr;               ///< the new weight, rounded to copy_dtype; null: none
   DType copy_dtype = DType::float16;  ///< or bfloat16
   std::int64_t elements = 0;
+  /// Elements in a row of the variable, and in one of gradient and copy, of which the first are
+  /// read and written. Equal rows: any two equal numbers.
+  std::int64_t columns = 0;
+  std::int64_t padded_columns = 0;
 };
 
 /// One launch for up to 48 tensors. Variables and slots have `dtype`; so have gradients, which may

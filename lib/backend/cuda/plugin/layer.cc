@@ -346,10 +346,12 @@ Work prepare_sparse_cross_entropy(const Facts& node, const Machine& machine) {
 Work prepare_softmax_loss(const Facts& node, const Machine& machine) {
   const Shape& x = node.input(0).shape;
   const std::string& forms = node.attrs.get<std::string>("forms");
+  const auto classes = node.attrs.get<std::int64_t>("classes");
   kernels::SoftmaxLossParams params{.dtype = node.input(0).dtype,
                                     .label = node.input(1).dtype,
                                     .rows = x[0],
-                                    .classes = x[1],
+                                    .classes = classes == 0 ? x[1] : classes,
+                                    .columns = x[1],
                                     .tickets = machine.tickets};
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
             const auto out = [&](char form) {

@@ -138,7 +138,12 @@ Work prepare_update(const Facts& node, const Machine& machine) {
   std::vector<kernels::UpdatedTensor> tensors;
   for (const UpdateLayout::Tensor& tensor : layout.tensors) {
     const graph::TensorType& gradient = node.input(tensor.gradient);
-    tensors.push_back({.gradient_dtype = gradient.dtype, .elements = gradient.shape.elements()});
+    const Shape& variable = node.input(tensor.variable).shape;
+    tensors.push_back({.gradient_dtype = gradient.dtype, .elements = variable.elements()});
+    if (variable.rank() > 0) {
+      tensors.back().columns = variable.back();
+      tensors.back().padded_columns = gradient.shape.back();
+    }
     if (tensor.copy) tensors.back().copy_dtype = node.input(*tensor.copy).dtype;
   }
   UpdateParams params{.update = *update,
@@ -165,6 +170,18 @@ Work prepare_update(const Facts& node, const Machine& machine) {
 
 /// The 16-bit copy of a float32 variable.
 Work prepare_cast_variable(const Facts& node, const Machine& machine) {
+  const Shape &from = node.input(0).shape, &to = node.output().shape;
+  if (from != to) {
+    kernels::CastRowsParams params{.to = node.output().dtype,
+                                   .rows = from.elements(0, from.rank() - 1),
+                                   .columns = from.back(),
+                                   .padded = to.back()};
+    return {[=, stream = machine.stream()](const Addresses& a) mutable {
+      params.x = a.input<float>(0);
+      params.y = a.out[0];
+      kernels::cast_rows(stream, params);
+    }};
+  }
   kernels::CastParams params{.from = DType::float32,
                              .to = node.output().dtype,
                              .elements = node.output().shape.elements()};
