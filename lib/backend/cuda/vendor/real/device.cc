@@ -57,28 +57,33 @@ Scratch::~Scratch() {
   if (address_ != nullptr) cudaFree(address_);
 }
 
+void fill_repeated(const Device& device,
+                   const TrialOperand& operand,
+                   std::span<const float> values) {
+  dispatch_floating(operand.dtype, [&]<class T>(Type<T>) {
+    std::vector<T> converted;
+    converted.reserve(values.size());
+    for (const float value : values) converted.push_back(static_cast<T>(value));
+    const std::size_t block = converted.size() * sizeof(T);
+    for (std::size_t at = 0; at < operand.memory.bytes(); at += block) {
+      check(cudaMemcpyAsync(static_cast<std::byte*>(operand.address()) + at,
+                            converted.data(),
+                            std::min(block, operand.memory.bytes() - at),
+                            cudaMemcpyHostToDevice,
+                            device.stream),
+            "cudaMemcpyAsync");
+    }
+    // The copies from the host's values have ended when they go.
+    check(cudaStreamSynchronize(device.stream), "cudaStreamSynchronize");
+  });
+}
+
 void fill_random(const Device& device, std::initializer_list<const TrialOperand*> operands) {
-  // A block of values, repeated; the copies from it have ended when it goes.
   constexpr std::size_t k_values = 1 << 16;
-  for (const TrialOperand* operand : operands) {
-    RandomStream random(1, 0);
-    dispatch_floating(operand->dtype, [&]<class T>(Type<T>) {
-      std::vector<T> values(k_values);
-      for (T& value : values) {
-        value = static_cast<T>(static_cast<Compute<T>>(2 * random.uniform() - 1));
-      }
-      const std::size_t block = k_values * sizeof(T);
-      for (std::size_t at = 0; at < operand->memory.bytes(); at += block) {
-        check(cudaMemcpyAsync(static_cast<std::byte*>(operand->address()) + at,
-                              values.data(),
-                              std::min(block, operand->memory.bytes() - at),
-                              cudaMemcpyHostToDevice,
-                              device.stream),
-              "cudaMemcpyAsync");
-      }
-      check(cudaStreamSynchronize(device.stream), "cudaStreamSynchronize");
-    });
-  }
+  RandomStream random(1, 0);
+  std::vector<float> values(k_values);
+  for (float& value : values) value = 2 * random.uniform() - 1;
+  for (const TrialOperand* operand : operands) fill_repeated(device, *operand, values);
 }
 
 void fill_nan(const Device& device, std::initializer_list<const TrialOperand*> operands) {
@@ -90,19 +95,24 @@ void fill_nan(const Device& device, std::initializer_list<const TrialOperand*> o
   }
 }
 
-bool is_nan(const Device& device, const TrialOperand& operand) {
-  bool all = true;
-  dispatch_floating(operand.dtype, [&]<class T>(Type<T>) {
-    const auto* from = static_cast<const T*>(operand.address());
-    for (const T* source : {from, from + operand.memory.bytes() / sizeof(T) - 1}) {
-      T value{};
-      check(cudaMemcpyAsync(&value, source, sizeof value, cudaMemcpyDeviceToHost, device.stream),
-            "cudaMemcpyAsync");
-      check(cudaStreamSynchronize(device.stream), "cudaStreamSynchronize");
-      all = all && std::isnan(static_cast<Compute<T>>(value));
-    }
+double element(const Device& device, const TrialOperand& operand, std::int64_t i) {
+  return dispatch_floating(operand.dtype, [&]<class T>(Type<T>) {
+    T value{};
+    check(cudaMemcpyAsync(&value,
+                          static_cast<const T*>(operand.address()) + i,
+                          sizeof value,
+                          cudaMemcpyDeviceToHost,
+                          device.stream),
+          "cudaMemcpyAsync");
+    check(cudaStreamSynchronize(device.stream), "cudaStreamSynchronize");
+    return static_cast<double>(static_cast<Compute<T>>(value));
   });
-  return all;
+}
+
+bool is_nan(const Device& device, const TrialOperand& operand) {
+  const auto last =
+      static_cast<std::int64_t>(operand.memory.bytes() / size_bytes(operand.dtype)) - 1;
+  return std::isnan(element(device, operand, 0)) && std::isnan(element(device, operand, last));
 }
 
 std::size_t fastest(Device& device, const std::vector<std::function<void()>>& candidates) {

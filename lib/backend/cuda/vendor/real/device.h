@@ -3,7 +3,10 @@
 
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <memory>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,6 +22,8 @@ struct Device {
   Autotune autotune = Autotune::heuristic;
   std::size_t l2_bytes = 0;
   Choices choices;
+  /// The faults that trials of engines found, by convolution and engine; "": none.
+  std::map<std::string, std::string> trials = {};
 };
 
 /// Device memory with the lifetime of the object. Errors: VendorError.
@@ -47,11 +52,17 @@ struct TrialOperand {
   DType dtype;
 };
 
-/// Enqueues: fills the operands with values in [-1, 1), since a GPU's clock depends on the bits
+/// Fills the operands with values in [-1, 1), since a GPU's clock depends on the bits
 /// that change.
 void fill_random(const Device& device, std::initializer_list<const TrialOperand*> operands);
+/// Fills an operand with values, repeated; blocks.
+void fill_repeated(const Device& device,
+                   const TrialOperand& operand,
+                   std::span<const float> values);
 /// Enqueues: fills the operands with NaN.
 void fill_nan(const Device& device, std::initializer_list<const TrialOperand*> operands);
+/// An element of an operand; blocks.
+double element(const Device& device, const TrialOperand& operand, std::int64_t i);
 /// Whether the first and the last element are NaN; blocks.
 bool is_nan(const Device& device, const TrialOperand& operand);
 
