@@ -94,20 +94,40 @@ void fuse_sums_of_result(Rewriter& rewriter) {
   });
 }
 
+/// A value, and the one of which it is a Reshape that keeps the rows: that of a sequence.
+std::vector<Value> as_rows(const Rewriter& rewriter, Value value) {
+  std::vector<Value> same{value};
+  if (rewriter.node(value).is(graph::ops::k_reshape)) {
+    const Value whole = rewriter.node(value).inputs[0];
+    const Shape& shape = rewriter.type(whole).shape;
+    if (shape.rank() > 0 && shape.back() == rewriter.type(value).shape.back()) {
+      same.push_back(whole);
+    }
+  }
+  return same;
+}
+
 /// The bias gradient that sums the dy of x^T dy.
 void fuse_sums_of_operand(Rewriter& rewriter) {
   Value x, dy, product;
   const Pattern weights =
       op(graph::ops::k_matmul, {any(x), any(dy)}).where(is_product(true, false));
   rewriter.apply(weights.as(product), [&]() -> Replacement {
-    for (const int user : rewriter.users(dy)) {
+    std::vector<int> users;
+    for (const Value& value : as_rows(rewriter, dy)) {
+      users.insert(users.end(), rewriter.users(value).begin(), rewriter.users(value).end());
+    }
+    for (const int user : users) {
       const Value sums{user, 0};
       if (user < 0 || !rewriter.node(sums).is(graph::ops::k_bias_add_grad) ||
           !is_nhwc(rewriter.node(sums))) {
         continue;
       }
-      // The position of the first of the two; the operands must be computed before it.
-      const int at = rewriter.before(user, product.node) ? user : product.node;
+      // At the position of the matmul, whose operands are computed before it, unless something
+      // reads the sums before that; those of the bias gradient may then come too late.
+      const std::vector<int>& readers = rewriter.users(sums);
+      const bool early = !readers.empty() && rewriter.before(readers.front(), product.node);
+      const int at = early ? user : product.node;
       if (!rewriter.before(x.node, at) || !rewriter.before(dy.node, at)) continue;
       NewNode fused =
           fused_matmul(rewriter.node(product), "sums_of_b", {x, dy}, {rewriter.type(sums).dtype});

@@ -132,12 +132,38 @@ TEST_CASE("fuse_library_epilogue: a bias gradient stays where the product's oper
   Builder b(graph, graph::op_table());
   const Value dy = b.placeholder("dy", DType::float16, {64, 40});
   const Value db = b.add("BiasAddGrad", {dy});
+  const Value norm = b.add("Neg", {db});
   const Value x = b.add("Neg", {b.placeholder("x", DType::float16, {64, 8})});
   const Value dw = b.add("MatMul", {x, dy}, {{"transpose_a", true}});
-  graph.fetches() = {{"db", db}, {"dw", dw}};
+  graph.fetches() = {{"norm", norm}, {"dw", dw}};
   const Graph fused = fuse(graph);
   CHECK(count(fused, "BiasAddGrad") == 1);
   CHECK(count(fused, "MatMul") == 1);
+  // Without the reader between them both are computed where the operands are.
+  graph.fetches() = {{"db", db}, {"dw", dw}};
+  CHECK(count(fuse(passes::prune(graph)), "BiasAddGrad") == 0);
+}
+
+TEST_CASE(
+    "fuse_library_epilogue: the bias gradient of a sequence goes with the weights' of its rows") {
+  Graph graph;
+  Builder b(graph, graph::op_table());
+  const Value dy = b.placeholder("dy", DType::float16, {4, 16, 40});
+  const auto reshaped = [&](const std::vector<std::int64_t>& shape) {
+    return b.add("Reshape", {dy, b.ints(shape)});
+  };
+  const auto fetch = [&](Value rows, std::int64_t count) {
+    const Value x = b.placeholder("x" + std::to_string(count), DType::float16, {count, 8});
+    graph.fetches() = {{"db", b.add("BiasAddGrad", {dy})},
+                       {"dw", b.add("MatMul", {x, rows}, {{"transpose_a", true}})}};
+  };
+  fetch(reshaped({64, 40}), 64);
+  const Graph fused = fuse(graph);
+  CHECK(count(fused, "BiasAddGrad") == 0);
+  REQUIRE(ending(fused, "sums_of_b") != nullptr);
+  // Rows of another length have other sums.
+  fetch(reshaped({128, 20}), 128);
+  CHECK(count(fuse(passes::prune(graph)), "BiasAddGrad") == 1);
 }
 
 }  // namespace halfstep::test
