@@ -21,14 +21,16 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Keys that change the function that given weights compute.
-constexpr std::array<std::string_view, 8> k_model_keys{"model",
-                                                       "loss",
-                                                       "data.scale",
-                                                       "data.text.tokens",
-                                                       "data.layout",
-                                                       "data.image_size",
-                                                       "data.channels",
-                                                       "data.resize"};
+constexpr std::array<std::string_view, 10> k_model_keys{"model",
+                                                        "loss",
+                                                        "data.scale",
+                                                        "data.text.tokens",
+                                                        "data.text.column",
+                                                        "data.text.lowercase",
+                                                        "data.layout",
+                                                        "data.image_size",
+                                                        "data.channels",
+                                                        "data.resize"};
 
 /// The directory of the run that `path` belongs to: itself, or the parent of a checkpoint or its
 /// files.

@@ -37,6 +37,7 @@ struct Info {
   std::string format;
   std::string layout;
   std::string target;
+  std::string text_column;
   std::string tokens;
   bool json = false;
 };
@@ -83,7 +84,10 @@ void print_text(const data::Dataset& set) {
   for (std::int64_t i = 0; i < std::min<std::int64_t>(3, set.train.samples()); ++i) {
     const float* window = set.train.images.as<float>() + i * length;
     const std::vector<std::int64_t> ids(window, window + length);
-    print_line("window {}: {}", i, shortened(data::text_of(ids, vocabulary), k_most_bytes));
+    print_line("{} {}: {}",
+               set.predicts_tokens() ? "window" : "text",
+               i,
+               shortened(data::text_of(ids, vocabulary), k_most_bytes));
   }
 }
 
@@ -93,6 +97,7 @@ data::Dataset described(const Info& flags) {
     for (const auto& [flag, value] : {std::pair("--format", &flags.format),
                                       std::pair("--layout", &flags.layout),
                                       std::pair("--target", &flags.target),
+                                      std::pair("--text-column", &flags.text_column),
                                       std::pair("--tokens", &flags.tokens)}) {
       if (value->empty()) continue;
       throw UserError(
@@ -111,6 +116,10 @@ data::Dataset described(const Info& flags) {
     options.table = {.target = flags.target, .on_missing = config::OnMissing::fill};
   }
   if (flags.format == "text") options.text = text_spec(flags.tokens);
+  if (!flags.text_column.empty()) {
+    options.text = text_spec(flags.tokens.empty() ? "word" : flags.tokens);
+    options.text->column = flags.text_column;
+  }
   options.search_paths = data_search_paths("");
   return data::load_dataset(options);
 }
@@ -156,7 +165,7 @@ int info(const Info& flags) {
   if (!set.class_names.empty() && set.class_names.size() <= k_most_names) {
     print_line("classes: {}", fmt::join(set.class_names, ", "));
   }
-  if (set.table) print_columns(set.table->columns);
+  if (set.table && !set.text) print_columns(set.table->columns);
   if (set.text) print_text(set);
   if (!set.origin.empty()) fmt::print("origin: {}\nlicence: {}\n", set.origin, set.licence);
   // A folder has a file per picture; --json lists them all.
@@ -217,8 +226,12 @@ std::function<int()> declare_data(CLI::App& command) {
       ->add_option("--layout", info_flags->layout, "of samples in NPZ and IDX files: nhwc or nchw")
       ->check(CLI::IsMember({"nhwc", "nchw"}));
   info_command->add_option("--target", info_flags->target, "column of a csv with the labels");
+  info_command->add_option(
+      "--text-column", info_flags->text_column, "column of a csv with texts, which becomes tokens");
   info_command
-      ->add_option("--tokens", info_flags->tokens, "of a text: byte, character (default) or word")
+      ->add_option("--tokens",
+                   info_flags->tokens,
+                   "of a text: byte, character (default) or word (that of a column of texts)")
       ->check(CLI::IsMember({"byte", "character", "word"}));
   info_command->add_flag("--json", info_flags->json, "print JSON");
   CLI::App* synth_command = command.add_subcommand("synth", "write generated digits as IDX files");

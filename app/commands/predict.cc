@@ -67,7 +67,9 @@ Tensor read_samples(const std::string& path, const Preparation& preparation) {
   if (path.ends_with(".npy")) return data::read_npy(data::read_file(path), path);
   if (!path.ends_with(".npz")) {
     if (const auto& text = preparation.text) {
-      return data::read_windows(path, text->spec, text->vocabulary);
+      return preparation.table ? data::read_column_texts(
+                                     path, preparation.table->spec, text->spec, text->vocabulary)
+                               : data::read_windows(path, text->spec, text->vocabulary);
     }
     if (!preparation.table) return data::read_idx(path);
     return data::read_features(path, preparation.table->spec, preparation.table->encoding);
@@ -255,7 +257,7 @@ Line describe_class(const std::vector<double>& p, const std::vector<std::string>
 Line describe_positions(std::span<const float> row,
                         std::size_t classes,
                         const data::Dataset& trained_on) {
-  Line line{trained_on.text ? "next" : "classes"};
+  Line line{trained_on.predicts_tokens() ? "next" : "classes"};
   const std::vector<std::string>& names = trained_on.class_names;
   line.image.labels.emplace();
   for (; !row.empty(); row = row.subspan(classes)) {
@@ -263,10 +265,10 @@ Line describe_positions(std::span<const float> row,
     const auto best = std::max_element(scores.begin(), scores.end()) - scores.begin();
     const auto at = static_cast<std::size_t>(best);
     line.image.labels->push_back(best);
-    if (trained_on.text) continue;
+    if (trained_on.predicts_tokens()) continue;
     line.text += at < names.size() ? " " + printable(names[at]) : fmt::format(" {}", best);
   }
-  if (trained_on.text) {
+  if (trained_on.predicts_tokens()) {
     line.text += "  " + printable(data::text_of(*line.image.labels, *trained_on.text));
   }
   return line;

@@ -3,7 +3,8 @@
 namespace halfstep::app {
 namespace {
 
-// The transcripts were produced on two processors of an Intel Xeon with AMX; see data_guide.cc.
+// The transcripts were produced on two processors of an Intel Xeon with AMX (see data_guide.cc),
+// that of a column of texts on two of AMD's Zen 5.
 constexpr const char* k_text_guide =
     R"(## A text
 
@@ -105,6 +106,94 @@ $ halfstep predict runs/tale start.txt
 - A folder gives its files that end in .txt or .txt.gz, by name and one after the other, as one text. A file
   may be compressed with gzip. A text with fewer tokens than a window and its last label is an error.
 - `eval` counts no classes of a text.
+
+## A column of texts
+
+`format: csv` with `data.text.column` naming the column makes a sample of the text in each row: its first `length`
+tokens, with 0 behind those of a shorter one. This writes reviews with their verdicts; save it as
+`write_reviews.py`:
+
+```python
+import csv
+import random
+
+random.seed(0)
+GOOD, BAD = ["a lovely", "a great", "a superb"], ["a dull", "an awful", "not a great"]
+WHAT = ["film", "plot", "cast", "score", "ending"]
+with open("reviews.csv", "w", newline="") as file:
+    writer = csv.writer(file)
+    writer.writerow(["number", "review", "verdict"])
+    for number in range(2000):
+        likes = random.random() < 0.5
+        words = random.choices(GOOD if likes else BAD, k=random.randint(1, 4))
+        parts = [f"{word} {random.choice(WHAT)}" for word in words]
+        verdict = "good" if likes == (random.random() < 0.95) else "bad"  # some are mistakes
+        writer.writerow([number, ", ".join(parts).capitalize() + ".", verdict])
+with open("new_reviews.csv", "w", newline="") as file:
+    csv.writer(file).writerows([["review"], ["A superb score."], ["Not a great film, a dull plot."]])
+```
+
+The config, `reviews.yaml`. `mask_zero` keeps padding from the layers that follow:
+
+```yaml
+version: 1
+name: reviews
+seed: 1
+data:
+  format: csv
+  path: reviews.csv
+  table: {target: verdict}
+  text: {column: review, length: 20, tokens: word, lowercase: true, vocabulary_size: 500}
+  test_split: 0.2
+  validation_split: 0.1
+model:
+  input: [20]                 # tokens
+  layers:
+    - {type: embedding, input_dim: 500, output_dim: 16, mask_zero: true}
+    - {type: gru, units: 16}
+    - {type: dense, units: 2, name: logits}
+    - {type: softmax, dtype: float32}
+precision: {policy: mixed_bfloat16}
+loss: sparse_categorical_crossentropy
+optimizer: {type: adam, learning_rate: 1e-2}
+training: {epochs: 3, batch_size: 32}
+```
+
+```
+$ python3 write_reviews.py
+$ halfstep data info reviews.yaml
+csv: 1600 training and 400 test rows of [20] float32, 2 classes
+from reviews.csv
+classes: bad, good
+vocabulary of 17 words: <padding> <unknown> a , . great ending film cast score plot lovely dull superb not an awful
+text 0: a dull ending , an awful plot .
+text 1: not a great plot .
+text 2: a great cast , a lovely score , a great film .
+  d3138ccf71f9b5c9fe36080ae39129c10b7494235d8641be850216a8854d8cc0  reviews.csv
+$ halfstep train reviews.yaml --run-dir runs/reviews
+device: cpu (no NVIDIA driver)
+epoch 1/3  45 steps  0.0 s  0.15 ms/step  209570 samples/s  loss 0.3793  accuracy 0.8271  val_loss 0.2535  val_accuracy 0.9375  ETA 0:00
+epoch 2/3  45 steps  0.0 s  0.15 ms/step  216207 samples/s  loss 0.1926  accuracy 0.9535  val_loss 0.2398  val_accuracy 0.9375  ETA 0:00
+epoch 3/3  45 steps  0.0 s  0.27 ms/step  119693 samples/s  loss 0.1920  accuracy 0.9535  val_loss 0.2364  val_accuracy 0.9375
+mixed_bfloat16        135 steps    0.1407 ms/step (median)  test_accuracy 0.9325  test_loss 0.2546
+report: runs/reviews/report.json
+```
+
+`predict` takes a table with that column:
+
+```
+$ halfstep predict runs/reviews new_reviews.csv
+     0  class   1  good         probability 0.9425
+     1  class   0  bad          probability 0.9346
+```
+
+- Token 0 is padding and 1 any token that is not in the vocabulary, as in Keras's `TextVectorization`, whose
+  `max_tokens` is `vocabulary_size` and whose `output_sequence_length` is `length`. Bytes have their values.
+- The model sees no other column. The target, the splits, missing values and the rules of the file are those of
+  [a table](#a-table).
+- `tokens` and the vocabulary are those of [a text](#a-text), learned from the rows that are trained on; punctuation
+  is not removed. `lowercase: true` reads A to Z as a to z.
+- Of longer texts the end is left out; training says of how many.
 
 )";
 

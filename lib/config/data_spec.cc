@@ -56,13 +56,15 @@ void TableSpec::fields(Fields& f) {
 
 void TextSpec::fields(Fields& f) {
   constexpr double k_longest = 1 << 20;
-  f.field("length",
-          length,
-          {.doc = "Tokens of a window, which is one sample; its labels are the tokens that follow "
-                  "each of them. [tokens]",
-           .required = true,
-           .min = 1,
-           .max = k_longest});
+  f.field(
+      "length",
+      length,
+      {.doc = "Tokens of a sample: a window of a text, whose labels are the tokens that follow "
+              "each of them, or the first tokens of a row's text, with 0 after the last one of a "
+              "shorter text. [tokens]",
+       .required = true,
+       .min = 1,
+       .max = k_longest});
   f.choice("tokens",
            tokens,
            k_text_tokens,
@@ -72,8 +74,8 @@ void TextSpec::fields(Fields& f) {
   f.field("vocabulary_size",
           vocabulary_size,
           {.doc = "Most characters or words that are told apart, the most frequent ones of the "
-                  "training part and <unknown>, which stands for all others. null: all of the "
-                  "training part. [tokens]",
+                  "training part and <unknown>, which stands for all others; in a csv also "
+                  "<padding>. null: all of the training part. [tokens]",
            .min = 2,
            .max = 1 << 24});
   f.field("stride",
@@ -82,6 +84,13 @@ void TextSpec::fields(Fields& f) {
                   "windows do not overlap. [tokens]",
            .min = 1,
            .max = k_longest});
+  f.field(
+      "column",
+      column,
+      {.doc = "Of a csv: the column with the texts, which alone is what the model sees of a row. "
+              "Token 0 is padding, which embedding's mask_zero leaves out, and 1 any unknown one; "
+              "bytes have their values."});
+  f.field("lowercase", lowercase, {.doc = "Letters A to Z are read as a to z."});
 }
 
 void MixupSpec::fields(Fields& f) {

@@ -60,12 +60,15 @@ inline constexpr std::array k_text_tokens{
     Named{TextTokens::word, "word"},
 };
 
-/// How a text becomes windows of tokens, each labelled with the token that follows it.
+/// How texts become sequences of tokens: one text windows of them, each labelled with the tokens
+/// that follow, or a column of a csv one sequence a row, labelled by another column.
 struct TextSpec {
-  std::int64_t length = 0;  ///< tokens of a window
+  std::int64_t length = 0;  ///< tokens of a sample
   TextTokens tokens = TextTokens::byte;
   std::optional<std::int64_t> vocabulary_size{};  ///< absent: all tokens of the training part
   std::optional<std::int64_t> stride{};           ///< tokens between windows; absent: `length`
+  std::optional<std::string> column{};            ///< of a csv, and given for it alone
+  bool lowercase = false;                         ///< A to Z become a to z
 
   void fields(Fields& f);
 };
@@ -93,7 +96,7 @@ struct DataSpec {
   std::optional<std::string> sha256;
   std::optional<DataLayout> layout;  ///< absent: inferred where only one fits
   std::optional<TableSpec> table;    ///< given for csv, and for it alone
-  std::optional<TextSpec> text;      ///< given for text, and for it alone
+  std::optional<TextSpec> text;      ///< given for text, and for a csv with a column of texts
   /// By label, for data that has no names of its own; empty: numbers.
   std::vector<std::string> class_names;
   std::vector<std::int64_t> image_size;  ///< [height, width]; empty: that of the model's input

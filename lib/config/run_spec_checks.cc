@@ -7,6 +7,7 @@
 #include "config/node.h"
 #include "config/run_spec.h"
 #include "config/scalar.h"
+#include "config/spec_checks.h"
 #include "config/training_spec.h"
 #include "config/warning_codes.h"
 #include "core/error.h"
@@ -15,20 +16,13 @@
 namespace halfstep::config {
 namespace {
 
-/// A position for use inside a sentence: "a.yaml:3:5", "--policy mixed_float16".
-std::string at(const Where& where) {
-  Where place = where;
-  place.path.clear();
-  return to_string(place);
-}
-
-class Checks {
+class Checks : CheckedSpec {
  public:
-  Checks(RunSpec& spec, Diagnostics& diagnostics) : spec_(spec), diagnostics_(diagnostics) {}
+  using CheckedSpec::CheckedSpec;
 
   void run() {
     top();
-    data();
+    check_data(*this);
     sequential_or_graph();
     policy_and_rewrite();
     loss_scale();
@@ -39,12 +33,6 @@ class Checks {
   }
 
  private:
-  /// Whether the config gives a value other than null at this path.
-  bool given(std::string_view path) const {
-    const Node* node = find_path(spec_.source, path);
-    return node != nullptr && node->kind != Node::Kind::null;
-  }
-
   /// Whether the node holds anything but nulls and empty lists, as `config show` writes them.
   static bool says_something(const Node& node) {
     switch (node.kind) {
@@ -67,19 +55,6 @@ class Checks {
     return node != nullptr && says_something(*node);
   }
 
-  bool is_map(std::string_view path) const {
-    const Node* node = find_path(spec_.source, path);
-    return node != nullptr && node->kind == Node::Kind::map;
-  }
-
-  void error(std::string_view path, std::string message, std::string hint = {}) {
-    diagnostics_.error(spec_.where(path), std::move(message), std::move(hint));
-  }
-
-  void warn(std::string_view code, std::string_view path, std::string message) {
-    spec_.warnings.push_back(warning(code, spec_.where(path), std::move(message)));
-  }
-
   void top() {
     if (spec_.version != 1) {
       error("version", fmt::format("this program reads version 1, got {}", spec_.version));
@@ -92,160 +67,12 @@ class Checks {
     }
   }
 
-  void data() {
-    const DataSpec& data = spec_.data;
-    if (!is_map("data")) return;
-    for (const std::string_view other : {"data.format", "data.path", "data.sha256"}) {
-      if (given("data.name") && given(other)) {
-        error(other, fmt::format("excludes data.name (at {})", at(spec_.where("data.name"))));
-      }
-    }
-    if (!given("data.name") && !given("data.format") && !given("data.path")) {
-      error("data", "needs a name, or a format with a path");
-    }
-    if (data.streams && data.shuffle && given("data.shuffle")) {
-      error("data.shuffle",
-            fmt::format("excludes data.streams (at {})", at(spec_.where("data.streams"))));
-    }
-    if (data.streams) spec_.data.shuffle = false;
-    const bool drawn = data.format == DataFormat::synthetic_digits;
-    if (data.format && !drawn && !given("data.path")) error("data", "the format needs a path");
-    if (!data.format && given("data.path") && !given("data.name")) {
-      error("data.path", "needs a format beside it");
-    }
-    if (drawn && given("data.path")) error("data.path", "synthetic_digits are drawn, not read");
-    const bool files =
-        data.format == DataFormat::npz || data.format == DataFormat::idx || !data.format;
-    if (given("data.layout") && (given("data.name") || !files)) {
-      error("data.layout", "is for the formats npz and idx; the layout of other data is known");
-    }
-    folder_of_pictures();
-    table();
-    text();
-    class_names();
-    sample_weight();
-    const bool synthetic = drawn || data.name == "synthetic_digits" || data.name == "moving_digits";
-    for (const std::string_view count : {"data.train_samples", "data.test_samples"}) {
-      if (given(count) && !synthetic)
-        error(count, "is for synthetic_digits and moving_digits only");
-    }
-    const auto is_hex = [](char c) {
-      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-    };
-    if (data.sha256 && (data.sha256->size() != 64 ||
-                        !std::all_of(data.sha256->begin(), data.sha256->end(), is_hex))) {
-      error("data.sha256", "must be 64 hexadecimal digits");
-    }
-  }
-
-  void folder_of_pictures() {
-    const DataSpec& data = spec_.data;
-    const DataSpec usual;
-    struct Key {
-      std::string_view path;
-      bool set;
-    };
-    const bool pictures = data.format == DataFormat::image_folder;
-    for (const Key& key : {Key{"data.image_size", !data.image_size.empty()},
-                           Key{"data.channels", data.channels.has_value()},
-                           Key{"data.resize", data.resize != usual.resize}}) {
-      if (key.set && !pictures) error(key.path, "is for the format image_folder only");
-    }
-    const bool drawn = pictures || data.format == DataFormat::csv;
-    if (data.test_split != usual.test_split && !drawn && data.format != DataFormat::text) {
-      error("data.test_split", "is for the formats csv, image_folder and text only");
-    }
-    if (data.split_seed != usual.split_seed && !drawn) {
-      error("data.split_seed", "is for the formats csv and image_folder only");
-    }
-    if (!data.image_size.empty() && data.image_size.size() != 2) {
-      error("data.image_size",
-            fmt::format("must be [height, width], got {} numbers", data.image_size.size()));
-    }
-    if (data.channels == 2) error("data.channels", "must be 1 (grey) or 3 (RGB), got 2");
-  }
-
-  void table() {
-    const std::optional<TableSpec>& table = spec_.data.table;
-    if (spec_.data.format != DataFormat::csv) {
-      if (table) error("data.table", "is for the format csv only");
-      return;
-    }
-    if (!table) {
-      error("data", "the format csv needs data.table.target, the column with the labels");
-      return;
-    }
-    const std::string separator = table->separator.value_or(",");
-    if (separator.size() != 1 || separator.find_first_of("\"\r\n") != separator.npos) {
-      error("data.table.separator",
-            fmt::format("must be one character, and no quote or end of line, got '{}'", separator));
-    }
-    const auto listed = [](const std::vector<std::string>& names, const std::string& name) {
-      return std::find(names.begin(), names.end(), name) != names.end();
-    };
-    if (listed(table->ignore, table->target)) error("data.table.ignore", "holds the target");
-    if (listed(table->categorical, table->target)) {
-      error("data.table.categorical",
-            "holds the target, whose values are classes or numbers as the loss has it");
-    }
-  }
-
-  void text() {
-    const std::optional<TextSpec>& text = spec_.data.text;
-    if (spec_.data.format != DataFormat::text) {
-      if (text) error("data.text", "is for the format text only");
-      return;
-    }
-    if (!text) {
-      error("data", "the format text needs data.text.length, the tokens of a window");
-      return;
-    }
-    if (text->vocabulary_size && text->tokens == TextTokens::byte) {
-      error("data.text.vocabulary_size", "is for characters and words; there are 256 bytes");
-    }
-    if (spec_.data.scale) error("data.scale", "does not go with a text, whose tokens are indices");
-  }
-
-  void class_names() {
-    const std::vector<std::string>& names = spec_.data.class_names;
-    if (names.empty()) return;
-    const std::optional<DataFormat>& format = spec_.data.format;
-    if (given("data.name") || format == DataFormat::synthetic_digits) {
-      error("data.class_names", "is for data without names of its own; this set has names");
-    } else if (format == DataFormat::image_folder) {
-      error("data.class_names", "the classes of an image_folder have the names of its sub-folders");
-    } else if (format == DataFormat::csv) {
-      error("data.class_names", "the classes of a csv are the values of its target");
-    } else if (format == DataFormat::text) {
-      error("data.class_names", "the classes of a text are its tokens");
-    }
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      const std::string path = fmt::format("data.class_names[{}]", i);
-      if (names[i].empty()) error(path, "a class needs a name");
-      const auto first = std::find(names.begin(), names.end(), names[i]) - names.begin();
-      if (static_cast<std::size_t>(first) != i) {
-        error(path, fmt::format("'{}' is the name of class {} already", names[i], first));
-      }
-    }
-  }
-
-  void sample_weight() {
-    const DataSpec& data = spec_.data;
-    if (!data.sample_weight) return;
-    if (data.format != DataFormat::csv && data.format != DataFormat::npz) {
-      error("data.sample_weight", "is for the formats csv and npz");
-    } else if (data.table && *data.sample_weight == data.table->target) {
-      error("data.sample_weight", "is the target, which has the labels");
-    }
-  }
-
   void sequential_or_graph() {
     if (!is_map("model")) return;
     const bool layers = given("model.layers");
     const bool nodes = given("model.nodes");
     if (layers && nodes) {
-      error("model.nodes",
-            fmt::format("excludes model.layers (at {})", at(spec_.where("model.layers"))));
+      error("model.nodes", fmt::format("excludes model.layers (at {})", place("model.layers")));
       return;
     }
     if (!layers && !nodes)
@@ -293,7 +120,7 @@ class Checks {
       error("precision.rewrite",
             fmt::format("auto needs the policy float32, but policy is {} (at {})",
                         precision.policy,
-                        at(spec_.where("precision.policy"))),
+                        place("precision.policy")),
             "use one of the two");
     }
     if (!rewrites) {
@@ -433,9 +260,6 @@ class Checks {
             did_you_mean(format, {k_report_formats.begin(), k_report_formats.end()}));
     }
   }
-
-  RunSpec& spec_;
-  Diagnostics& diagnostics_;
 };
 
 }  // namespace

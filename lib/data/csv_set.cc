@@ -1,10 +1,14 @@
-// The loader of CSV files: splits, then the encoding of the training rows, then tensors.
+// The loader of CSV files: splits, then the encoding or the vocabulary of the training rows, then
+// tensors.
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
+#include "core/log.h"
 #include "core/philox.h"
 #include "data/table.h"
 #include "data/table_encoding.h"
@@ -48,14 +52,63 @@ std::vector<std::string> names_of(const std::vector<ColumnEncoding>& columns) {
   return names;
 }
 
-Split encode(const CsvFile& file,
-             const config::TableSpec& spec,
-             const TableEncoding& encoding,
-             const std::string& weight,
-             const Rows& rows) {
-  return {encode_features(file, spec, encoding, rows),
-          encode_target(file, spec, encoding, rows),
-          weight.empty() ? Tensor() : encode_numbers(file, weight, rows)};
+/// The texts of rows in the column of a spec, as it reads them.
+std::vector<std::string> texts_of(const CsvFile& file,
+                                  const config::TextSpec& spec,
+                                  const Rows& rows) {
+  std::vector<std::string> texts;
+  const std::size_t column = file.column(*spec.column);
+  for (const std::int64_t row : rows) texts.push_back(prepared(file.cell(row, column), spec));
+  return texts;
+}
+
+/// The first tokens of each text, float32 [texts, length], with 0 behind those of a shorter one.
+Tensor padded_ids(const std::vector<std::string>& texts,
+                  const config::TextSpec& spec,
+                  const TextVocabulary& vocabulary) {
+  const TokenIds ids_of(vocabulary);
+  Tensor padded(DType::float32, {static_cast<std::int64_t>(texts.size()), spec.length});
+  std::fill_n(padded.as<float>(), padded.elements(), 0.0F);
+  float* to = padded.as<float>();
+  for (const std::string& text : texts) {
+    const std::vector<std::int32_t> ids = ids_of(text);
+    std::copy_n(ids.begin(), std::min(static_cast<std::int64_t>(ids.size()), spec.length), to);
+    to += spec.length;
+  }
+  return padded;
+}
+
+/// Makes a sample, a label and a weight of each of some rows.
+struct RowEncoding {
+  const config::TableSpec& spec;
+  const TableEncoding& table;
+  const std::string& weight;
+  const std::optional<config::TextSpec>& text;
+  const std::optional<TextVocabulary>& vocabulary;
+
+  Split operator()(const CsvFile& file, const Rows& rows) const {
+    return {text ? padded_ids(texts_of(file, *text, rows), *text, *vocabulary)
+                 : encode_features(file, spec, table, rows),
+            encode_target(file, spec, table, rows),
+            weight.empty() ? Tensor() : encode_numbers(file, weight, rows)};
+  }
+};
+
+/// Says how many texts are longer than a sample, of which the model does not see the end.
+void tell_cut(const std::vector<std::string>& texts, const config::TextSpec& spec) {
+  std::int64_t cut = 0, longest = 0;
+  for (const std::string& text : texts) {
+    std::int64_t tokens = 0;
+    each_token(text, spec.tokens, [&](std::string_view) { ++tokens; });
+    cut += tokens > spec.length ? 1 : 0;
+    longest = std::max(longest, tokens);
+  }
+  if (cut == 0) return;
+  log_info("{} of {} training texts have more than {} tokens and are cut; the longest has {}",
+           cut,
+           texts.size(),
+           spec.length,
+           longest);
 }
 
 }  // namespace
@@ -84,8 +137,10 @@ Dataset load_csv_set(const SetDef&,
         "leave test_split out");
   }
   const CsvFile file(files[0], spec);
-  const std::vector<std::string> columns =
-      options.encoding ? names_of(options.encoding->columns) : feature_columns(file, spec);
+  const std::optional<config::TextSpec>& text = options.text;
+  const std::vector<std::string> columns = text               ? std::vector{*text->column}
+                                           : options.encoding ? names_of(options.encoding->columns)
+                                                              : feature_columns(file, spec);
   Rows rows = whole_rows(file, spec, columns);
   TableEncoding encoding;
   if (options.encoding) {
@@ -103,26 +158,44 @@ Dataset load_csv_set(const SetDef&,
         fmt::format("test_split {} leaves {} no test row", options.test_split, files[0]));
   }
   shuffle(std::span(rows), random);
+  Dataset dataset;
+  dataset.text = options.vocabulary;
   if (!options.encoding) {
     const std::int64_t fitted = validation_split_at(
         static_cast<std::int64_t>(rows.size()), options.validation_split, options.where);
     Rows fit(rows.begin(), rows.begin() + fitted);
     std::sort(fit.begin(), fit.end());  // errors name the first line
-    for (const std::string& name : columns) {
-      encoding.columns.push_back(fit_column(file, spec, name, fit));
+    if (text) {
+      const std::vector<std::string> texts = texts_of(file, *text, fit);
+      tell_cut(texts, *text);
+      dataset.text = learn_vocabulary(texts, *text, std::numeric_limits<std::int64_t>::max());
+    } else {
+      for (const std::string& name : columns) {
+        encoding.columns.push_back(fit_column(file, spec, name, fit));
+      }
     }
   }
-  Dataset dataset;
-  dataset.train = encode(file, spec, encoding, weight, rows);
-  if (!test.empty()) dataset.test = encode(file, spec, encoding, weight, test);
+  const RowEncoding encode{spec, encoding, weight, text, dataset.text};
+  dataset.train = encode(file, rows);
+  if (!test.empty()) dataset.test = encode(file, test);
   if (has_test) {
     const CsvFile held_out(files[1], spec);
-    dataset.test = encode(held_out, spec, encoding, weight, whole_rows(held_out, spec, columns));
+    dataset.test = encode(held_out, whole_rows(held_out, spec, columns));
   }
   dataset.classes = static_cast<std::int64_t>(encoding.classes.size());
   dataset.class_names = encoding.classes;
   dataset.table = std::move(encoding);
   return dataset;
+}
+
+Tensor read_column_texts(const std::string& path,
+                         const config::TableSpec& table,
+                         const config::TextSpec& spec,
+                         const TextVocabulary& vocabulary) {
+  const CsvFile file(path, table);
+  Rows rows(static_cast<std::size_t>(file.rows()));
+  std::iota(rows.begin(), rows.end(), 0);
+  return padded_ids(texts_of(file, spec, rows), spec, vocabulary);
 }
 
 }  // namespace halfstep::data

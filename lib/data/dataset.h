@@ -59,7 +59,7 @@ struct Dataset {
   Shape sample_shape;                    ///< of one image, such as [28, 28, 1]
   std::optional<Layout> layout;          ///< of samples in the files, where they have channels
   std::optional<TableEncoding> table;    ///< of a csv
-  std::optional<TextVocabulary> text;    ///< of a text
+  std::optional<TextVocabulary> text;    ///< of a text, and of a csv with a column of texts
   std::int64_t index_limit = 0;  ///< of generated samples that are indices; 0: they are none
   double scale = 1;              ///< factor applied to pixel values for training
   std::string origin;            ///< who made a named set; "" when not known
@@ -67,6 +67,9 @@ struct Dataset {
   std::string source;            ///< folder or file; "generated" for synthetic sets
   std::vector<SourceFile> files;
   std::string sha256;  ///< see DataOptions::sha256; empty unless requested
+
+  /// Whether the labels are the tokens that follow those of a sample.
+  bool predicts_tokens() const { return text && !table; }
 };
 
 /// The options of load_dataset. Either `name`, or `format` with `path`.
@@ -89,7 +92,7 @@ struct DataOptions {
   std::optional<bool> labels_are_values;   ///< of a csv, no classes; absent: inferred
   /// Integer labels [N, k] are a class at each of k positions, not k targets of a sample.
   bool labels_are_class_numbers = false;
-  std::optional<config::TextSpec> text;  ///< of a text
+  std::optional<config::TextSpec> text;  ///< of a text, and of a csv with a column of texts
   std::string sample_weight;             ///< see config::DataSpec; empty: none
   /// Part of the training samples that neither encoding nor vocabulary is fitted to.
   double validation_split = 0;

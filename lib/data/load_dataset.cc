@@ -205,7 +205,7 @@ Dataset load_dataset(const DataOptions& options) {
   for (const auto& [split, what] :
        {std::pair(&dataset.train, &train), std::pair(&dataset.test, &test)}) {
     if (split == &dataset.test && !has_test) continue;
-    normalise(*split, *what, options.labels_are_class_numbers || dataset.text);
+    normalise(*split, *what, options.labels_are_class_numbers || dataset.predicts_tokens());
     const auto& count = split == &dataset.train ? options.train_samples : options.test_samples;
     if (count) keep_first(*split, *count, *what, options.where);
     check_against(found.def, *split, *what);

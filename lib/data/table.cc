@@ -210,7 +210,7 @@ constexpr std::array k_formats{
            .doc = "A table as text, one CSV file or a folder with train.csv and perhaps test.csv, "
                   "plain or compressed with gzip. `data.table` says which column has the labels. "
                   "Columns of numbers are standardized, columns of text become one feature for "
-                  "each category."},
+                  "each category; or `data.text` names one column whose texts become tokens."},
     SetDef{.name = format_name(DataFormat::idx),
            .load = load_idx_set,
            .files = k_idx_files,

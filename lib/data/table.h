@@ -57,9 +57,10 @@ Dataset load_transposed_idx_set(const SetDef&,
                                 std::span<const std::string> files);
 /// Shapes: images uint8 [N, height, width, channels], labels int32 [N]; see list_image_folder.
 Dataset load_image_folder(const SetDef&, const DataOptions&, std::span<const std::string> files);
-/// Shapes: images float32 [N, features], labels int32 [N] of classes or float32 [N]. The rows are
-/// in an order drawn from options.split_seed; those of a test split in file order. Errors: as
-/// CsvFile, and those of the encoding; UserError(config) without options.table.
+/// Shapes: images float32 [N, features], or [N, length] of the ids in a column of texts; labels
+/// int32 [N] of classes or float32 [N]. The rows are in an order drawn from options.split_seed;
+/// those of a test split in file order. Errors: as CsvFile, and those of the encoding;
+/// UserError(config) without options.table.
 Dataset load_csv_set(const SetDef&, const DataOptions&, std::span<const std::string> files);
 /// Shapes: images float32 [N, length] of ids, labels int32 [N, length] of the ids that follow them.
 /// Errors: as read_text; UserError(data) for a text shorter than a window; UserError(config)

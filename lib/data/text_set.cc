@@ -58,7 +58,7 @@ Dataset load_text_set(const SetDef&,
   }
   const config::TextSpec& spec = *options.text;
   const Windows windows{spec.length, spec.stride.value_or(spec.length)};
-  const std::string text = read_texts(files, spec.tokens);
+  const std::string text = prepared(read_texts(files, spec.tokens), spec);
   std::int64_t count = 0;
   each_token(text, spec.tokens, [&](std::string_view) { ++count; });
   if (windows.in(count) == 0) {
@@ -91,9 +91,9 @@ Dataset load_text_set(const SetDef&,
   if (!dataset.text) {
     const std::int64_t fitted =
         validation_split_at(windows.in(train), options.validation_split, options.where);
-    dataset.text = learn_vocabulary(text, spec, windows.tokens(fitted));
+    dataset.text = learn_vocabulary({&text, 1}, spec, windows.tokens(fitted));
   }
-  const std::vector<std::int32_t> ids = ids_of(text, *dataset.text);
+  const std::vector<std::int32_t> ids = TokenIds(*dataset.text)(text);
   const std::span<const std::int32_t> all(ids);
   dataset.train = windows.cut(all.first(static_cast<std::size_t>(train)));
   if (test > 0) dataset.test = windows.cut(all.last(static_cast<std::size_t>(test)));

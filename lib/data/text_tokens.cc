@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <unordered_map>
+#include <limits>
 
 #include "core/printable.h"
 #include "data/deflate.h"
@@ -16,7 +16,8 @@ using config::TextSpec;
 using config::TextTokens;
 using namespace std::string_view_literals;
 
-constexpr std::string_view k_unknown = "<unknown>";
+constexpr std::string_view k_unknown = "<unknown>", k_padding = "<padding>";
+constexpr std::int64_t k_no_limit = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t k_bytes = 256;
 
 bool is_blank(char c) { return " \t\n\v\f\r"sv.find(c) != std::string_view::npos; }
@@ -78,46 +79,65 @@ void each_token(std::string_view text, TextTokens tokens, const TakeToken& take)
   }
 }
 
-TextVocabulary learn_vocabulary(std::string_view text, const TextSpec& spec, std::int64_t count) {
+TextVocabulary learn_vocabulary(std::span<const std::string> texts,
+                                const TextSpec& spec,
+                                std::int64_t count) {
   TextVocabulary vocabulary{spec.tokens};
   if (spec.tokens == TextTokens::byte) return vocabulary;
   std::unordered_map<std::string_view, std::int64_t> uses;
-  each_token(text, spec.tokens, [&](std::string_view token) {
-    if (count-- > 0) ++uses[token];
-  });
+  for (const std::string& text : texts) {
+    each_token(text, spec.tokens, [&](std::string_view token) {
+      if (count-- > 0) ++uses[token];
+    });
+  }
   std::vector<std::pair<std::string_view, std::int64_t>> known(uses.begin(), uses.end());
   std::sort(known.begin(), known.end(), [](const auto& a, const auto& b) {
     return std::pair(-a.second, a.first) < std::pair(-b.second, b.first);
   });
-  const std::size_t most = static_cast<std::size_t>(spec.vocabulary_size.value_or(
-                               static_cast<std::int64_t>(known.size()) + 1)) -
-                           1;
-  if (known.size() > most) known.resize(most);
+  if (spec.column) vocabulary.names.emplace_back(k_padding);
   vocabulary.names.emplace_back(k_unknown);
-  for (const auto& [token, times] : known) vocabulary.names.emplace_back(token);
+  const auto most = static_cast<std::size_t>(spec.vocabulary_size.value_or(k_no_limit));
+  for (const auto& [token, times] : known) {
+    if (vocabulary.names.size() >= most) break;
+    vocabulary.names.emplace_back(token);
+  }
   return vocabulary;
 }
 
-std::vector<std::int32_t> ids_of(std::string_view text, const TextVocabulary& vocabulary) {
-  std::vector<std::int32_t> ids;
-  std::unordered_map<std::string_view, std::int32_t> known;
+TokenIds::TokenIds(const TextVocabulary& vocabulary) : vocabulary_(vocabulary) {
   for (const std::string& name : vocabulary.names) {
-    known.emplace(name, static_cast<std::int32_t>(known.size()));
+    const auto id = static_cast<std::int32_t>(ids_.size());
+    if (name == k_unknown) unknown_ = id;
+    ids_.emplace(name, id);
   }
-  each_token(text, vocabulary.tokens, [&](std::string_view token) {
-    if (vocabulary.tokens == TextTokens::byte) {
+}
+
+std::vector<std::int32_t> TokenIds::operator()(std::string_view text) const {
+  std::vector<std::int32_t> ids;
+  each_token(text, vocabulary_.tokens, [&](std::string_view token) {
+    if (vocabulary_.tokens == TextTokens::byte) {
       ids.push_back(static_cast<unsigned char>(token.front()));
       return;
     }
-    const auto found = known.find(token);
-    ids.push_back(found == known.end() ? 0 : found->second);
+    const auto found = ids_.find(token);
+    ids.push_back(found == ids_.end() ? unknown_ : found->second);
   });
   return ids;
 }
 
+std::string prepared(std::string_view text, const TextSpec& spec) {
+  std::string read(text);
+  if (spec.lowercase) {
+    for (char& c : read) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return read;
+}
+
 std::string text_of(std::span<const std::int64_t> ids, const TextVocabulary& vocabulary) {
+  const bool padded = !vocabulary.names.empty() && vocabulary.names.front() == k_padding;
   std::string text;
   for (const std::int64_t id : ids) {
+    if (padded && id == 0) continue;
     if (vocabulary.tokens == TextTokens::word && !text.empty()) text += ' ';
     if (vocabulary.tokens == TextTokens::byte) {
       text += static_cast<char>(id);
@@ -188,7 +208,8 @@ std::vector<std::string> text_files(const std::string& folder) {
 Tensor read_windows(const std::string& path,
                     const TextSpec& spec,
                     const TextVocabulary& vocabulary) {
-  const std::vector<std::int32_t> ids = ids_of(read_text(path, spec.tokens), vocabulary);
+  const std::vector<std::int32_t> ids =
+      TokenIds(vocabulary)(prepared(read_text(path, spec.tokens), spec));
   const auto count = static_cast<std::int64_t>(ids.size());
   if (count < spec.length) {
     throw file_error(path, "has {} tokens; the model takes {} at once", count, spec.length);

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "config/data_spec.h"
@@ -15,7 +16,8 @@
 
 namespace halfstep::data {
 
-/// The tokens by id. Of bytes the id is the value; of others, id 0 is that of all unknown tokens.
+/// The tokens by id. Of bytes the id is the value; of others the first name is that of all unknown
+/// tokens, behind that of padding where texts are padded.
 struct TextVocabulary {
   config::TextTokens tokens = config::TextTokens::byte;
   std::vector<std::string> names{};  ///< by id; empty: bytes
@@ -28,16 +30,29 @@ using TakeToken = std::function<void(std::string_view token)>;
 
 void each_token(std::string_view text, config::TextTokens tokens, const TakeToken& take);
 
-/// The vocabulary of the first `count` tokens of a text, the most frequent first, equally frequent
-/// ones in the order of their bytes.
-TextVocabulary learn_vocabulary(std::string_view text,
+/// The vocabulary of some texts, of whose tokens the first `count` are used: the most frequent
+/// first, equally frequent ones in the order of their bytes. Texts of a column are padded.
+TextVocabulary learn_vocabulary(std::span<const std::string> texts,
                                 const config::TextSpec& spec,
                                 std::int64_t count);
 
-/// The id of each token.
-std::vector<std::int32_t> ids_of(std::string_view text, const TextVocabulary& vocabulary);
+/// The ids of tokens.
+class TokenIds {
+ public:
+  /// `vocabulary` must outlive it.
+  explicit TokenIds(const TextVocabulary& vocabulary);
+  std::vector<std::int32_t> operator()(std::string_view text) const;
 
-/// The text that ids stand for; words are separated by blanks.
+ private:
+  const TextVocabulary& vocabulary_;
+  std::unordered_map<std::string_view, std::int32_t> ids_;
+  std::int32_t unknown_ = 0;
+};
+
+/// A text as its spec reads it: with small letters where it says so.
+std::string prepared(std::string_view text, const config::TextSpec& spec);
+
+/// The text that ids stand for, without padding; words are separated by blanks.
 std::string text_of(std::span<const std::int64_t> ids, const TextVocabulary& vocabulary);
 
 /// The content of a file without the byte order mark of UTF-8.
@@ -58,5 +73,13 @@ std::vector<std::string> text_files(const std::string& folder);
 Tensor read_windows(const std::string& path,
                     const config::TextSpec& spec,
                     const TextVocabulary& vocabulary);
+
+/// The texts in the column of a CSV file, whose labels need not be there: the first tokens of each.
+/// Shapes: float32 [rows, length], with 0 behind those of a shorter text. Errors: as CsvFile;
+/// UserError(data) for a column that is not there.
+Tensor read_column_texts(const std::string& path,
+                         const config::TableSpec& table,
+                         const config::TextSpec& spec,
+                         const TextVocabulary& vocabulary);
 
 }  // namespace halfstep::data

@@ -26,16 +26,12 @@ Tensor no_samples(const Json& dtype, const Json& shape) {
   return Tensor(*known, Shape(dims));
 }
 
-/// The names of the classes are the tokens, except for bytes, which have no names.
-data::TextVocabulary text_vocabulary(const std::string& tokens, const data::Dataset& dataset) {
+data::TextVocabulary text_vocabulary(const std::string& tokens, std::vector<std::string> names) {
   const auto kind = std::find_if(config::k_text_tokens.begin(),
                                  config::k_text_tokens.end(),
                                  [&](const auto& each) { return each.name == tokens; });
   if (kind == config::k_text_tokens.end()) throw std::invalid_argument("unknown tokens");
-  data::TextVocabulary vocabulary{kind->value, dataset.class_names};
-  if (vocabulary.size() != dataset.classes)
-    throw std::invalid_argument("other tokens than classes");
-  return vocabulary;
+  return {kind->value, std::move(names)};
 }
 
 }  // namespace
@@ -55,31 +51,38 @@ config::RunSpec read_run_spec(const std::string& directory) {
 }
 
 Json run_data(const data::Dataset& dataset) {
-  Json names = Json::array();
-  for (const std::string& name : dataset.class_names) names.push_back(utf8(name));
+  const auto names_of = [](const std::vector<std::string>& names) {
+    Json all = Json::array();
+    for (const std::string& name : names) all.push_back(utf8(name));
+    return all;
+  };
   Json columns = dataset.table ? Json::array() : Json(nullptr);
   if (dataset.table) {
     for (const data::ColumnEncoding& column : dataset.table->columns) {
       columns.push_back(to_json(column));
     }
   }
-  return {{"schema_version", 1},
-          {"name", utf8(dataset.name)},
-          {"source", utf8(dataset.source)},
-          {"sample_shape", extents(dataset.sample_shape)},
-          {"sample_dtype", name(dataset.train.images.dtype())},
-          {"stored_layout", dataset.layout ? Json(data::name(*dataset.layout)) : Json(nullptr)},
-          {"scale", dataset.scale},
-          {"label_shape", extents(Shape(dataset.train.labels.shape().dims().subspan(1)))},
-          {"label_dtype", name(dataset.train.labels.dtype())},
-          {"classes", dataset.classes},
-          {"class_names", std::move(names)},
-          {"table_columns", std::move(columns)},
-          {"text_tokens",
-           dataset.text ? Json(config::name_of(dataset.text->tokens, config::k_text_tokens))
-                        : Json(nullptr)},
-          {"train_samples", dataset.train.samples()},
-          {"test_samples", dataset.test.samples()}};
+  return {
+      {"schema_version", 1},
+      {"name", utf8(dataset.name)},
+      {"source", utf8(dataset.source)},
+      {"sample_shape", extents(dataset.sample_shape)},
+      {"sample_dtype", name(dataset.train.images.dtype())},
+      {"stored_layout", dataset.layout ? Json(data::name(*dataset.layout)) : Json(nullptr)},
+      {"scale", dataset.scale},
+      {"label_shape", extents(Shape(dataset.train.labels.shape().dims().subspan(1)))},
+      {"label_dtype", name(dataset.train.labels.dtype())},
+      {"classes", dataset.classes},
+      {"class_names", names_of(dataset.class_names)},
+      {"table_columns", std::move(columns)},
+      {"text_tokens",
+       dataset.text ? Json(config::name_of(dataset.text->tokens, config::k_text_tokens))
+                    : Json(nullptr)},
+      // Those that a model predicts are its classes.
+      {"text_vocabulary",
+       dataset.text && !dataset.predicts_tokens() ? names_of(dataset.text->names) : Json(nullptr)},
+      {"train_samples", dataset.train.samples()},
+      {"test_samples", dataset.test.samples()}};
 }
 
 data::Dataset read_run_data(const std::string& path) {
@@ -106,12 +109,18 @@ data::Dataset read_run_data(const std::string& path) {
         read_json(column, field_ref(dataset.table->columns.emplace_back()), violations);
       }
       if (!violations.empty()) throw std::invalid_argument(violations.front().message);
-      if (dataset.table->features() != dataset.sample_shape.elements()) {
-        throw std::invalid_argument("the columns have another number of features than a sample");
-      }
     }
     if (json.contains("text_tokens") && !json["text_tokens"].is_null()) {
-      dataset.text = text_vocabulary(json["text_tokens"], dataset);
+      const bool labelled = dataset.table.has_value();
+      dataset.text =
+          text_vocabulary(json["text_tokens"],
+                          labelled ? json.at("text_vocabulary").get<std::vector<std::string>>()
+                                   : dataset.class_names);
+      if (!labelled && dataset.text->size() != dataset.classes) {
+        throw std::invalid_argument("other tokens than classes");
+      }
+    } else if (dataset.table && dataset.table->features() != dataset.sample_shape.elements()) {
+      throw std::invalid_argument("the columns have another number of features than a sample");
     }
     return dataset;
   } catch (const std::exception& error) {

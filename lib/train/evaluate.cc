@@ -236,7 +236,7 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
   result.predictions.resize(static_cast<std::size_t>(end * each));
 
   const bool classes = predicts && rows.labels.dtype == DType::int32 &&
-                       session.dataset().classes > 1 && !session.dataset().text &&
+                       session.dataset().classes > 1 && !session.dataset().predicts_tokens() &&
                        session.dataset().classes <= k_most_confused;
   if (classes) {
     const std::int64_t n = session.dataset().classes;

@@ -41,6 +41,9 @@ TEST_CASE("data page: its worked example runs, and learns") {
   const std::string text = page.substr(page.find("## A text"));
   write_text(directory.path() / "write_tale.py", block(text, "python"));
   write_text(directory.path() / "tale.yaml", block(text, "yaml"));
+  const std::string column = page.substr(page.find("## A column of texts"));
+  write_text(directory.path() / "write_reviews.py", block(column, "python"));
+  write_text(directory.path() / "reviews.yaml", block(column, "yaml"));
   std::size_t commands = 0;
   std::string evaluated;
   for (std::size_t at = page.find("\n$ "); at != std::string::npos;

@@ -1,7 +1,9 @@
 // A language model from a text to predictions of the next tokens.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <array>
 #include <ostream>
 #include <string_view>
 
@@ -203,11 +205,94 @@ TEST_CASE("text: data info shows the vocabulary and the first windows, and check
   CHECK(holds(check("data.scale=2"), "does not go with a text"));
   CHECK(holds(check("data.class_names=[a, b]"), "the classes of a text are its tokens"));
   CHECK(holds(check("data.layout=nhwc"), "is for the formats npz and idx"));
-  CHECK(holds(check("data.format=npz"), "is for the format text only"));
+  CHECK(holds(check("data.format=npz"), "is for the formats text and csv only"));
+  CHECK(holds(check("data.text.column=t"), "is for the format csv; a text has no columns"));
   const Finished narrow = train(directory, "narrow", {"--set", "model.nodes.logits.units=30"});
   CHECK(narrow.exit_code != 0);
   CAPTURE(narrow.err);
   CHECK(holds(narrow.err, "is not in 0..29"));
+}
+
+TEST_CASE("text: a column of a table is classified, by the vocabulary of the run ever after") {
+  const TemporaryDirectory directory;
+  std::string table = "number,review,verdict\n";
+  constexpr std::array k_words{"awful", "sad", "poor", "lovely", "great", "happy"};
+  for (std::size_t i = 0; i < 600; ++i) {
+    const std::string filler = i % 5 == 0 ? "a film with a plot" : "the plot, and an actor";
+    table +=
+        fmt::format("{},\"{}, {}\",{}\n", i, filler, k_words[i % 6], i % 6 < 3 ? "bad" : "good");
+  }
+  write_text(directory.path() / "reviews.csv", table);
+  write_text(directory.path() / "run.yaml", R"(version: 1
+seed: 1
+data:
+  format: csv
+  path: reviews.csv
+  table: {target: verdict}
+  text: {column: review, length: 8, tokens: word, lowercase: true}
+  test_split: 0.2
+model:
+  input: [8]
+  layers:
+    - {type: embedding, input_dim: 20, output_dim: 8, mask_zero: true}
+    - {type: global_average_pooling1d}
+    - {type: dense, units: 2}
+    - {type: softmax, dtype: float32}
+loss: sparse_categorical_crossentropy
+optimizer: {type: adam, learning_rate: 0.05}
+training: {epochs: 3, batch_size: 32}
+)");
+  for (const std::string policy : {"float32", "mixed_bfloat16", "mixed_float16"}) {
+    CAPTURE(policy);
+    const Finished trained = train(directory, policy, {"--policy", policy});
+    CAPTURE(trained.err);
+    REQUIRE(trained.exit_code == 0);
+    CHECK(report_of(directory, policy).at("test").at("accuracy").get<double>() > 0.95);
+  }
+  const Finished info = halfstep({"data", "info", "run.yaml"}, directory.path());
+  CAPTURE(info.out);
+  CHECK(holds(info.out, " rows of [8] float32, 2 classes\n"));
+  CHECK(holds(info.out, "vocabulary of 17 words: <padding> <unknown> , "));
+  // Rows without labels, in another table with other words.
+  write_text(directory.path() / "new.csv", "review\n\"LOVELY, zebra\"\nsad\n");
+  const Finished predicted = halfstep({"predict", "float32", "new.csv"}, directory.path());
+  CAPTURE(predicted.err);
+  CAPTURE(predicted.out);
+  CHECK(predicted.exit_code == 0);
+  CHECK(predicted.out.starts_with("     0  class   1  good"));
+  CHECK(holds(predicted.out, "     1  class   0  bad"));
+  const Finished evaluated = halfstep(
+      {"eval", "float32", "--set", "data.test_split=0", "--split", "train"}, directory.path());
+  CAPTURE(evaluated.err);
+  CHECK(holds(evaluated.out, "\nbad "));
+  const Finished other =
+      halfstep({"eval", "float32", "--set", "data.text.lowercase=false"}, directory.path());
+  CHECK(other.exit_code == 2);
+  CHECK(holds(other.err, "data.text.lowercase"));
+  const Finished shown = halfstep({"data",
+                                   "info",
+                                   "reviews.csv",
+                                   "--format",
+                                   "csv",
+                                   "--target",
+                                   "verdict",
+                                   "--text-column",
+                                   "review"},
+                                  directory.path());
+  CAPTURE(shown.err);
+  CHECK(holds(shown.out, "text 0: "));
+
+  const auto check = [&](const std::string& setting) {
+    return halfstep({"config", "check", "run.yaml", "--set", setting}, directory.path()).err;
+  };
+  CHECK(holds(check("data.text.stride=2"), "a row of a csv is one sample"));
+  CHECK(holds(check("data.text.column=verdict"), "is the target"));
+  CHECK(holds(check("data.text.column=null"), "needs column, the column of the csv"));
+  CHECK(holds(check("data.table.ignore=[review]"), "holds the column of the texts"));
+  CHECK(
+      holds(check("data.table.categorical=[number]"), "the model sees the column of texts alone"));
+  CHECK(holds(check("data.text.vocabulary_size=2"), "must be at least 3"));
+  CHECK(holds(check("data.sample_weight=review"), "is the sample_weight"));
 }
 
 }  // namespace halfstep::test

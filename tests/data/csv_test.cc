@@ -280,6 +280,71 @@ TEST_CASE("csv: an encoding that is given is used instead of that of the rows") 
   CHECK(rows_of(table.load().train) == std::vector<std::vector<double>>{{0, 1}, {1, 0}});
 }
 
+TEST_CASE("csv: a column of texts gives the first tokens of each row, padded with 0") {
+  Table table("id,t,y\n1,\"b a, b\",no\n2,B c b a,yes\n3,a,no\n");
+  table.options.text = {.length = 3, .tokens = config::TextTokens::word, .column = "t"};
+  const auto sorted_rows = [&] { return rows_of(table.load().train); };
+  Dataset set = table.load();
+  REQUIRE(set.text.has_value());
+  CHECK_FALSE(set.predicts_tokens());
+  // By use, then by bytes; the comma is a token.
+  CHECK(set.text->names ==
+        std::vector<std::string>{"<padding>", "<unknown>", "a", "b", ",", "B", "c"});
+  CHECK(set.classes == 2);
+  CHECK(set.class_names == std::vector<std::string>{"no", "yes"});
+  CHECK(sorted_rows() ==
+        std::vector<std::vector<double>>{{2, 0, 0, 0}, {3, 2, 4, 0}, {5, 6, 3, 1}});
+  CHECK(text_of(std::vector<std::int64_t>{2, 0, 0}, *set.text) == "a");
+
+  table.options.text->lowercase = true;
+  table.options.text->vocabulary_size = 4;
+  CHECK(table.load().text->names == std::vector<std::string>{"<padding>", "<unknown>", "b", "a"});
+  CHECK(sorted_rows() ==
+        std::vector<std::vector<double>>{{2, 1, 2, 1}, {2, 3, 1, 0}, {3, 0, 0, 0}});
+
+  // That of a run is used, also for texts whose labels are not there.
+  table.options.encoding = TableEncoding{.columns = {}, .classes = {"no", "yes"}};
+  table.options.vocabulary =
+      TextVocabulary{config::TextTokens::word, {"<padding>", "<unknown>", "a"}};
+  CHECK(sorted_rows() ==
+        std::vector<std::vector<double>>{{1, 1, 1, 1}, {1, 2, 1, 0}, {2, 0, 0, 0}});
+  const TempFolder folder;
+  write_bytes(folder.file("new.csv"), bytes("t\nA\n\"\"\n"));
+  const Tensor ids = read_column_texts(
+      folder.file("new.csv"), *table.options.table, *table.options.text, *table.options.vocabulary);
+  CHECK(ids.shape() == Shape{2, 3});
+  CHECK(ids.as<float>()[0] == 2);
+  CHECK(ids.as<float>()[3] == 0);
+
+  Table bytewise("t,y\nab,1\nc,0\n");
+  bytewise.options.text = {.length = 2, .column = "t"};
+  CHECK(rows_of(bytewise.load().train) ==
+        std::vector<std::vector<double>>{{97, 98, 1}, {99, 0, 0}});
+}
+
+TEST_CASE("csv: the vocabulary of a column is that of the rows that are trained on") {
+  std::string text = "t,y\n";
+  for (int i = 0; i < 100; ++i) text += "w" + std::to_string(i) + (i % 2 == 0 ? ",a\n" : ",b\n");
+  Table table(text);
+  table.options.text = {.length = 1, .tokens = config::TextTokens::word, .column = "t"};
+  table.options.test_split = 0.2;
+  table.options.validation_split = 0.25;
+  const Dataset set = table.load();
+  CHECK(set.text->names.size() == 2 + 60);
+  const auto unknown = [](const Split& split) {
+    return std::ranges::count(split.images.span<float>(), 1.0F);
+  };
+  CHECK(unknown(set.train) == 20);
+  CHECK(unknown(set.test) == 20);
+  table.options.text->column = "s";
+  CHECK(contains(table.error(), "has no column 's'"));
+  Table gaps("t,y\nx,1\n,0\n");
+  gaps.options.text = {.length = 1, .tokens = config::TextTokens::word, .column = "t"};
+  CHECK(contains(gaps.error(), "t.csv:3: error: there is no value in the column 't'"));
+  gaps.options.table->on_missing = OnMissing::fill;
+  CHECK(rows_of(gaps.load().train) == std::vector<std::vector<double>>{{0, 0}, {2, 1}});
+}
+
 TEST_CASE("csv: an error in a file is reported with its line and the remedy") {
   const QuietLog quiet;
   std::string mostly = "x,y\n", names = "name,y\n";

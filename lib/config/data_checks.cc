@@ -1,0 +1,195 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "config/spec_checks.h"
+
+namespace halfstep::config {
+namespace {
+
+class DataChecks : CheckedSpec {
+ public:
+  explicit DataChecks(const CheckedSpec& checked) : CheckedSpec(checked) {}
+
+  void run() {
+    const DataSpec& data = spec_.data;
+    if (!is_map("data")) return;
+    for (const std::string_view other : {"data.format", "data.path", "data.sha256"}) {
+      if (given("data.name") && given(other)) {
+        error(other, fmt::format("excludes data.name (at {})", place("data.name")));
+      }
+    }
+    if (!given("data.name") && !given("data.format") && !given("data.path")) {
+      error("data", "needs a name, or a format with a path");
+    }
+    if (data.streams && data.shuffle && given("data.shuffle")) {
+      error("data.shuffle", fmt::format("excludes data.streams (at {})", place("data.streams")));
+    }
+    if (data.streams) spec_.data.shuffle = false;
+    const bool drawn = data.format == DataFormat::synthetic_digits;
+    if (data.format && !drawn && !given("data.path")) error("data", "the format needs a path");
+    if (!data.format && given("data.path") && !given("data.name")) {
+      error("data.path", "needs a format beside it");
+    }
+    if (drawn && given("data.path")) error("data.path", "synthetic_digits are drawn, not read");
+    const bool files =
+        data.format == DataFormat::npz || data.format == DataFormat::idx || !data.format;
+    if (given("data.layout") && (given("data.name") || !files)) {
+      error("data.layout", "is for the formats npz and idx; the layout of other data is known");
+    }
+    folder_of_pictures();
+    table();
+    text();
+    class_names();
+    sample_weight();
+    const bool synthetic = drawn || data.name == "synthetic_digits" || data.name == "moving_digits";
+    for (const std::string_view count : {"data.train_samples", "data.test_samples"}) {
+      if (given(count) && !synthetic)
+        error(count, "is for synthetic_digits and moving_digits only");
+    }
+    const auto is_hex = [](char c) {
+      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+    };
+    if (data.sha256 && (data.sha256->size() != 64 ||
+                        !std::all_of(data.sha256->begin(), data.sha256->end(), is_hex))) {
+      error("data.sha256", "must be 64 hexadecimal digits");
+    }
+  }
+
+ private:
+  void folder_of_pictures() {
+    const DataSpec& data = spec_.data;
+    const DataSpec usual;
+    struct Key {
+      std::string_view path;
+      bool set;
+    };
+    const bool pictures = data.format == DataFormat::image_folder;
+    for (const Key& key : {Key{"data.image_size", !data.image_size.empty()},
+                           Key{"data.channels", data.channels.has_value()},
+                           Key{"data.resize", data.resize != usual.resize}}) {
+      if (key.set && !pictures) error(key.path, "is for the format image_folder only");
+    }
+    const bool drawn = pictures || data.format == DataFormat::csv;
+    if (data.test_split != usual.test_split && !drawn && data.format != DataFormat::text) {
+      error("data.test_split", "is for the formats csv, image_folder and text only");
+    }
+    if (data.split_seed != usual.split_seed && !drawn) {
+      error("data.split_seed", "is for the formats csv and image_folder only");
+    }
+    if (!data.image_size.empty() && data.image_size.size() != 2) {
+      error("data.image_size",
+            fmt::format("must be [height, width], got {} numbers", data.image_size.size()));
+    }
+    if (data.channels == 2) error("data.channels", "must be 1 (grey) or 3 (RGB), got 2");
+  }
+
+  void table() {
+    const std::optional<TableSpec>& table = spec_.data.table;
+    if (spec_.data.format != DataFormat::csv) {
+      if (table) error("data.table", "is for the format csv only");
+      return;
+    }
+    if (!table) {
+      error("data", "the format csv needs data.table.target, the column with the labels");
+      return;
+    }
+    const std::string separator = table->separator.value_or(",");
+    if (separator.size() != 1 || separator.find_first_of("\"\r\n") != separator.npos) {
+      error("data.table.separator",
+            fmt::format("must be one character, and no quote or end of line, got '{}'", separator));
+    }
+    const auto listed = [](const std::vector<std::string>& names, const std::string& name) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    if (listed(table->ignore, table->target)) error("data.table.ignore", "holds the target");
+    if (listed(table->categorical, table->target)) {
+      error("data.table.categorical",
+            "holds the target, whose values are classes or numbers as the loss has it");
+    }
+  }
+
+  void column_of_texts(const TextSpec& text) {
+    if (text.stride) {
+      error("data.text.stride", "is for the format text; a row of a csv is one sample");
+    }
+    if (text.vocabulary_size && *text.vocabulary_size < 3) {
+      error("data.text.vocabulary_size",
+            "must be at least 3, for <padding>, <unknown> and a token");
+    }
+    const std::optional<TableSpec>& table = spec_.data.table;
+    if (!table || !text.column) return;
+    const std::string& column = *text.column;
+    if (column == table->target) error("data.text.column", "is the target, which has the labels");
+    if (column == spec_.data.sample_weight) error("data.text.column", "is the sample_weight");
+    if (std::find(table->ignore.begin(), table->ignore.end(), column) != table->ignore.end()) {
+      error("data.table.ignore", "holds the column of the texts");
+    }
+    if (!table->categorical.empty()) {
+      error("data.table.categorical", "has no effect: the model sees the column of texts alone");
+    }
+  }
+
+  void text() {
+    const std::optional<TextSpec>& text = spec_.data.text;
+    const bool windows = spec_.data.format == DataFormat::text;
+    const bool csv = spec_.data.format == DataFormat::csv;
+    if (!text) {
+      if (windows) error("data", "the format text needs data.text.length, the tokens of a window");
+      return;
+    }
+    if (!windows && !csv) {
+      error("data.text", "is for the formats text and csv only");
+      return;
+    }
+    if (windows && text->column) {
+      error("data.text.column", "is for the format csv; a text has no columns");
+    } else if (csv && !text->column) {
+      error("data.text", "needs column, the column of the csv with the texts");
+    }
+    if (csv) column_of_texts(*text);
+    if (text->vocabulary_size && text->tokens == TextTokens::byte) {
+      error("data.text.vocabulary_size", "is for characters and words; there are 256 bytes");
+    }
+    if (spec_.data.scale) error("data.scale", "does not go with a text, whose tokens are indices");
+  }
+
+  void class_names() {
+    const std::vector<std::string>& names = spec_.data.class_names;
+    if (names.empty()) return;
+    const std::optional<DataFormat>& format = spec_.data.format;
+    if (given("data.name") || format == DataFormat::synthetic_digits) {
+      error("data.class_names", "is for data without names of its own; this set has names");
+    } else if (format == DataFormat::image_folder) {
+      error("data.class_names", "the classes of an image_folder have the names of its sub-folders");
+    } else if (format == DataFormat::csv) {
+      error("data.class_names", "the classes of a csv are the values of its target");
+    } else if (format == DataFormat::text) {
+      error("data.class_names", "the classes of a text are its tokens");
+    }
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const std::string path = fmt::format("data.class_names[{}]", i);
+      if (names[i].empty()) error(path, "a class needs a name");
+      const auto first = std::find(names.begin(), names.end(), names[i]) - names.begin();
+      if (static_cast<std::size_t>(first) != i) {
+        error(path, fmt::format("'{}' is the name of class {} already", names[i], first));
+      }
+    }
+  }
+
+  void sample_weight() {
+    const DataSpec& data = spec_.data;
+    if (!data.sample_weight) return;
+    if (data.format != DataFormat::csv && data.format != DataFormat::npz) {
+      error("data.sample_weight", "is for the formats csv and npz");
+    } else if (data.table && *data.sample_weight == data.table->target) {
+      error("data.sample_weight", "is the target, which has the labels");
+    }
+  }
+};
+
+}  // namespace
+
+void check_data(const CheckedSpec& checked) { DataChecks(checked).run(); }
+
+}  // namespace halfstep::config
