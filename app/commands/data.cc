@@ -140,6 +140,7 @@ int info(const Info& flags) {
     if (set.layout) report.layout = data::name(*set.layout);
     report.train_samples = set.train.samples();
     report.test_samples = set.test.samples();
+    report.left_out_samples = set.left_out;
     report.train_per_class = histogram(set.train, set.classes);
     report.test_per_class = histogram(set.test, set.classes);
     report.content_hash = data::content_hash(set);
@@ -160,6 +161,7 @@ int info(const Info& flags) {
              name(set.train.images.dtype()),
              set.classes == 0 ? "labels are numbers" : fmt::format("{} classes", set.classes));
   print_line("from {}", set.source);
+  if (set.left_out > 0) print_line("left out: {} samples that cannot be read", set.left_out);
   if (const std::string layout = layout_text(set); !layout.empty()) fmt::print("{}\n", layout);
   constexpr std::size_t k_most_names = 20;
   if (!set.class_names.empty() && set.class_names.size() <= k_most_names) {

@@ -254,8 +254,9 @@ are rounded to 8), and PGM and PPM files. A rotation that a camera noted in the 
   side by itself.
 - Channels: all pictures have those of `model.input`, unless `data.channels` is 1 (grey) or 3 (RGB), to
   which they are converted then.
-- A file that is no picture, a class without pictures, and a folder within a class are errors. Files and
-  folders whose names begin with a dot are left out.
+- A file that is no picture, a class without pictures, and a folder within a class are errors. With
+  `data.on_bad_sample: skip` files that cannot be decoded are left out, and a warning counts and names them. Files and
+  folders whose names begin with a dot are left out anyway.
 
 All pictures are read when a run begins and are kept as bytes. `predict` treats pictures as training did;
 it reads the same files, IDX, NPY and NPZ files (their array `x`, `images` or `x_test`, or the only one),

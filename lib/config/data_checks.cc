@@ -67,7 +67,8 @@ class DataChecks : CheckedSpec {
     const bool pictures = data.format == DataFormat::image_folder;
     for (const Key& key : {Key{"data.image_size", !data.image_size.empty()},
                            Key{"data.channels", data.channels.has_value()},
-                           Key{"data.resize", data.resize != usual.resize}}) {
+                           Key{"data.resize", data.resize != usual.resize},
+                           Key{"data.on_bad_sample", data.on_bad_sample != usual.on_bad_sample}}) {
       if (key.set && !pictures) error(key.path, "is for the format image_folder only");
     }
     const bool drawn = pictures || data.format == DataFormat::csv;

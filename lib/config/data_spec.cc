@@ -12,6 +12,8 @@ constexpr std::array k_on_missing{Named{OnMissing::error, "error"},
                                   Named{OnMissing::skip, "skip"}};
 constexpr std::array k_on_unknown{Named{OnUnknown::error, "error"},
                                   Named{OnUnknown::zeros, "zeros"}};
+constexpr std::array k_on_bad_sample{Named{OnBadSample::error, "error"},
+                                     Named{OnBadSample::skip, "skip"}};
 constexpr std::array k_data_resizes{Named{DataResize::none, "none"},
                                     Named{DataResize::bilinear, "bilinear"}};
 
@@ -167,6 +169,12 @@ void DataSpec::fields(Fields& f) {
            {.doc = "What happens to pictures of another size. none: an error that names the file; "
                    "bilinear: they are stretched or shrunk, with a triangle filter as wide as a "
                    "pixel of the smaller picture."});
+  f.choice(
+      "on_bad_sample",
+      on_bad_sample,
+      k_on_bad_sample,
+      {.doc = "A file in an image_folder that cannot be decoded: error; skip: it is left out, and "
+              "a warning names the first of them with their number."});
   f.field(
       "test_split",
       test_split,

@@ -30,6 +30,9 @@ enum class DataLayout { nhwc, nchw };
 /// How pictures of another size are brought to the declared one.
 enum class DataResize { none, bilinear };
 
+/// Handling of a picture that cannot be decoded.
+enum class OnBadSample { error, skip };
+
 /// Handling of a sample in which a value of the table is missing.
 enum class OnMissing { error, fill, skip };
 
@@ -102,6 +105,7 @@ struct DataSpec {
   std::vector<std::int64_t> image_size;  ///< [height, width]; empty: that of the model's input
   std::optional<std::int64_t> channels;  ///< that pictures are converted to
   DataResize resize = DataResize::none;
+  OnBadSample on_bad_sample = OnBadSample::error;
   double test_split = 0;  ///< fraction of the samples of each class, of files without a test set
   std::int64_t split_seed = 0;  ///< of the test split and the order of the training samples
   double validation_split = 0;  ///< the last fraction of the training samples

@@ -148,6 +148,7 @@ Dataset load_csv_set(const SetDef&,
   } else {
     encoding.classes = find_classes(file, spec, rows, options.labels_are_values);
   }
+  const auto left_out = file.rows() - std::ssize(rows);
   RandomStream random(options.split_seed, name_key("csv", 3));
   const Rows test =
       take_test_rows(rows, encode_target(file, spec, encoding, rows), options.test_split, random);
@@ -185,6 +186,7 @@ Dataset load_csv_set(const SetDef&,
   dataset.classes = static_cast<std::int64_t>(encoding.classes.size());
   dataset.class_names = encoding.classes;
   dataset.table = std::move(encoding);
+  dataset.left_out = left_out;
   return dataset;
 }
 

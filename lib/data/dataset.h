@@ -65,6 +65,7 @@ struct Dataset {
   std::string origin;            ///< who made a named set; "" when not known
   std::string licence;           ///< of a named set; "" when not known
   std::string source;            ///< folder or file; "generated" for synthetic sets
+  std::int64_t left_out = 0;     ///< samples of the files that cannot be read or lack a value
   std::vector<SourceFile> files;
   std::string sha256;  ///< see DataOptions::sha256; empty unless requested
 
@@ -85,7 +86,8 @@ struct DataOptions {
   std::optional<Shape> model_input;  ///< the shape of a sample that the model takes
   /// By label, for data that has no names of its own; empty: the classes have numbers.
   std::vector<std::string> class_names;
-  ImageForm pictures;            ///< of an image_folder; see list_image_folder
+  ImageForm pictures;             ///< of an image_folder; see list_image_folder
+  bool skip_bad_samples = false;  ///< leave files of an image_folder out that cannot be decoded
   double test_split = 0;         ///< fraction of each class of an image_folder or csv, or of a text
   std::uint64_t split_seed = 0;  ///< of the test split and the order of an image_folder or csv
   std::optional<config::TableSpec> table;  ///< of a csv

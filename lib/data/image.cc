@@ -78,7 +78,10 @@ Tensor read_image(const std::string& path) {
 }
 
 Tensor read_image(const std::string& path, const ImageForm& form) {
-  Tensor image = read_image(path);
+  return in_form(read_image(path), form, path);
+}
+
+Tensor in_form(Tensor image, const ImageForm& form, const std::string& path) {
   const std::int64_t channels = image.shape()[2];
   if (form.channels != 0 && channels != form.channels) {
     if (!form.convert) {

@@ -41,6 +41,8 @@ struct ImageForm {
 /// Errors: as read_image; UserError(data) naming the file for a size or channels that differ and
 /// are not to be converted.
 Tensor read_image(const std::string& path, const ImageForm& form);
+/// A picture that was read from `path`, likewise.
+Tensor in_form(Tensor image, const ImageForm& form, const std::string& path);
 
 /// Separable triangle filter over the pixel centres, of the width of a pixel of the smaller
 /// picture, so that shrinking averages instead of skipping pixels; at the edges the weights are

@@ -1,5 +1,7 @@
 #include "data/image_folder.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -9,9 +11,11 @@
 #include <system_error>
 #include <utility>
 
+#include "core/log.h"
 #include "core/parallel.h"
 #include "core/philox.h"
 #include "data/file.h"
+#include "data/load_dataset.h"
 #include "data/table.h"
 
 namespace halfstep::data {
@@ -165,8 +169,9 @@ ImageFolder split_classes(const DataOptions& options, RandomStream& random) {
   return folder;
 }
 
-/// The form that the options declare, else that of the model's input, else the first picture's.
-ImageForm form_of(const DataOptions& options, const std::string& first) {
+/// The form that the options declare, else that of the model's input, else that of the first
+/// picture by name that can be read.
+ImageForm form_of(const DataOptions& options, const ImageFolder& folder) {
   ImageForm form = options.pictures;
   if (options.model_input && options.model_input->rank() == 3) {
     const Shape& input = *options.model_input;
@@ -177,7 +182,17 @@ ImageForm form_of(const DataOptions& options, const std::string& first) {
     if (form.channels == 0) form.channels = input[2];
   }
   if (form.height != 0 && form.channels != 0) return form;
-  const Tensor picture = read_image(first);
+  std::vector<std::string> paths;
+  for (const LabelledPicture& picture : folder.train) paths.push_back(picture.path);
+  std::sort(paths.begin(), paths.end());
+  Tensor picture;
+  for (std::size_t i = 0; picture.shape().rank() == 0; ++i) {
+    try {
+      picture = read_image(paths[i]);
+    } catch (const UserError&) {
+      if (!options.skip_bad_samples || i + 1 == paths.size()) throw;
+    }
+  }
   if (form.height == 0) {
     form.height = picture.shape()[0];
     form.width = picture.shape()[1];
@@ -186,22 +201,72 @@ ImageForm form_of(const DataOptions& options, const std::string& first) {
   return form;
 }
 
-/// Reads pictures on all threads. Errors: that of the first picture that has one.
-Split read_pictures(const std::vector<LabelledPicture>& pictures, const ImageForm& form) {
+/// Keeps the samples whose pictures have no problem, and warns of the others. Returns their number.
+/// Errors: UserError(data) for a class that is left without a picture.
+std::int64_t leave_out(Split& split,
+                       const std::vector<LabelledPicture>& pictures,
+                       const std::vector<std::string>& problems,
+                       const ImageFolder& folder,
+                       const std::string& where) {
+  std::vector<std::string> bad;
+  std::vector<std::int64_t> left(folder.classes.size(), 0);
+  std::int64_t kept = 0;
+  const std::size_t bytes = split.images.bytes() / pictures.size();
+  for (std::size_t i = 0; i < pictures.size(); ++i) {
+    if (!problems[i].empty()) {
+      bad.push_back(fmt::format("{} {}", pictures[i].path, problems[i]));
+      continue;
+    }
+    ++left[static_cast<std::size_t>(pictures[i].label)];
+    auto* images = split.images.as<std::byte>();
+    std::memmove(images + static_cast<std::size_t>(kept) * bytes, images + i * bytes, bytes);
+    split.labels.as<std::int32_t>()[kept++] = pictures[i].label;
+  }
+  if (bad.empty()) return 0;
+  constexpr std::size_t k_most_named = 5;
+  std::sort(bad.begin(), bad.end());
+  const std::size_t named = std::min(k_most_named, bad.size());
+  log_warning("{}: {} of {} pictures cannot be read and are left out: {}{}",
+              where,
+              bad.size(),
+              pictures.size(),
+              fmt::join(std::span(bad).first(named), "; "),
+              named < bad.size() ? "; ..." : "");
+  for (const LabelledPicture& picture : pictures) {
+    if (left[static_cast<std::size_t>(picture.label)] > 0) continue;
+    throw file_error(where,
+                     "has no picture of the class '{}' that can be read",
+                     folder.classes[static_cast<std::size_t>(picture.label)]);
+  }
+  keep_first(split, kept, where, {});
+  return std::ssize(bad);
+}
+
+/// Reads pictures on all threads, and sets the problem of each that cannot be decoded, if that is
+/// no error. Errors: that of the first picture that has one.
+Split read_pictures(const std::vector<LabelledPicture>& pictures,
+                    const ImageForm& form,
+                    std::vector<std::string>* problems) {
   const auto count = static_cast<std::int64_t>(pictures.size());
   Split split{Tensor(DType::uint8, {count, form.height, form.width, form.channels}),
               Tensor(DType::int32, {count})};
   const std::size_t bytes = split.images.bytes() / pictures.size();
-  const auto read = [&](std::int64_t i) {
-    const LabelledPicture& picture = pictures[static_cast<std::size_t>(i)];
-    const Tensor image = read_image(picture.path, form);
-    std::memcpy(split.images.as<std::byte>() + static_cast<std::size_t>(i) * bytes,
-                image.as<std::byte>(),
-                bytes);
+  const auto read = [&](std::size_t i) {
+    const LabelledPicture& picture = pictures[i];
+    Tensor decoded;
+    try {
+      decoded = read_image(picture.path);
+    } catch (const UserError& error) {
+      if (problems == nullptr) throw;
+      (*problems)[i] = error.problems().front().message;
+      return;
+    }
+    const Tensor image = in_form(std::move(decoded), form, picture.path);
+    std::memcpy(split.images.as<std::byte>() + i * bytes, image.as<std::byte>(), bytes);
     split.labels.as<std::int32_t>()[i] = picture.label;
   };
   parallel_for(count, 16, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) read(i);
+    for (std::int64_t i = begin; i < end; ++i) read(static_cast<std::size_t>(i));
   });
   return split;
 }
@@ -229,13 +294,16 @@ std::vector<std::string> image_folder_files(const DataOptions& options) {
 
 Dataset load_image_folder(const SetDef&, const DataOptions& options, std::span<const std::string>) {
   const ImageFolder folder = list_image_folder(options);
-  const auto first = std::min_element(folder.train.begin(),
-                                      folder.train.end(),
-                                      [](const auto& a, const auto& b) { return a.path < b.path; });
-  const ImageForm form = form_of(options, first->path);
+  const ImageForm form = form_of(options, folder);
   Dataset dataset;
-  dataset.train = read_pictures(folder.train, form);
-  if (!folder.test.empty()) dataset.test = read_pictures(folder.test, form);
+  const auto read = [&](const std::vector<LabelledPicture>& pictures) {
+    std::vector<std::string> problems(pictures.size());
+    Split split = read_pictures(pictures, form, options.skip_bad_samples ? &problems : nullptr);
+    dataset.left_out += leave_out(split, pictures, problems, folder, options.path);
+    return split;
+  };
+  dataset.train = read(folder.train);
+  if (!folder.test.empty()) dataset.test = read(folder.test);
   dataset.classes = static_cast<std::int64_t>(folder.classes.size());
   dataset.class_names = folder.classes;
   dataset.layout = Layout::nhwc;

@@ -80,6 +80,9 @@ void DataReport::fields(Fields& f) {
   f.text_or_null("layout", layout, "nhwc or nchw, of the files; null: no channels, or ambiguous");
   f("train_samples", train_samples, "number");
   f("test_samples", test_samples, "number");
+  f("left_out_samples",
+    left_out_samples,
+    {.doc = "number of those in the files that cannot be read or lack a value", .may_lack = true});
   f("train_per_class", train_per_class, "by label");
   f("test_per_class", test_per_class, "by label");
   f("content_hash", content_hash, "of samples and labels");

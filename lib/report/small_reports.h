@@ -59,6 +59,7 @@ struct DataReport {
   std::vector<std::int64_t> sample_shape;
   std::string dtype, layout;
   std::int64_t train_samples = 0, test_samples = 0;
+  std::int64_t left_out_samples = 0;
   std::optional<std::vector<std::int64_t>> train_per_class, test_per_class;
   std::string content_hash;
   std::vector<DataFile> files;

@@ -169,6 +169,7 @@ TEST_CASE("class names: they go with data that has none, and every mistake in th
             "data.class_names[2]: error: 'a' is the name of class 0 already"},
         Row{{"--set", three}, 2, "this set has names"},
         Row{with({"--set", "data.resize=bilinear"}), 2, "is for the format image_folder only"},
+        Row{with({"--set", "data.on_bad_sample=skip"}), 2, "is for the format image_folder only"},
         Row{with({"--set", "data.format=image_folder", "--set", three}),
             2,
             "the names of its sub-folders"},

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "core/log.h"
 #include "jpeg_file.h"
 #include "named_sets.h"
 
@@ -183,6 +184,41 @@ TEST_CASE("image folder: folders that are none are refused with the file or fold
 
   write_bytes(folder.file("file"), bytes("x"));
   CHECK(contains(message_of(formatted("image_folder", folder.file("file"))), "is a file"));
+}
+
+TEST_CASE("image folder: pictures that cannot be decoded are left out where the options say so") {
+  const TempFolder folder;
+  write_pets(folder);
+  DataOptions options = formatted("image_folder", folder.path());
+  write_bytes(folder.file("cats/0"), bytes("P5 3 2 255\nabc"));
+  write_bytes(folder.file("dogs/notes.txt"), bytes("Rex"));
+  CHECK(contains(message_of(options), "cats/0"));
+  options.skip_bad_samples = true;
+  std::string said;
+  set_log_sink([&](LogLevel, std::string_view message) { said = message; });
+  {
+    const Dataset set = load_dataset(options);
+    CHECK(set.left_out == 2);
+    CHECK(set.sample_shape == Shape{2, 3, 1});  // of the first picture that can be read
+    std::vector<int> found = values(set.train);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      CHECK(set.train.labels.as<std::int32_t>()[i] == (found[i] < 100 ? 0 : 1));
+    }
+    std::sort(found.begin(), found.end());
+    CHECK(found == std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 100, 101, 102, 103, 104});
+  }
+  set_log_sink({});
+  CAPTURE(said);
+  CHECK(contains(said, "2 of 16 pictures cannot be read and are left out: "));
+  CHECK(contains(said, "cats/0 has 3 bytes of values"));
+  CHECK(contains(said, "dogs/notes.txt is not a picture"));
+  // A picture of another size is no damage.
+  write_bytes(folder.file("cats/large.pgm"), bytes("P5 1 1 255\na"));
+  CHECK(contains(message_of(options), "is a picture of 1 x 1 pixels"));
+  fs::remove(folder.file("cats/large.pgm"));
+  const QuietLog quiet;
+  for (int i = 0; i < 5; ++i) write_bytes(folder.file("dogs/" + std::to_string(i)), bytes("none"));
+  CHECK(contains(message_of(options), "has no picture of the class 'dogs' that can be read"));
 }
 
 TEST_CASE("image folder: checksums are over the pictures in the order of their names") {
