@@ -9,6 +9,7 @@
 #include "command.h"
 #include "core/files.h"
 #include "core/printable.h"
+#include "data/contact_sheet.h"
 #include "data/dataset.h"
 #include "data/synthetic_digits.h"
 #include "data/tensor_files.h"
@@ -39,6 +40,7 @@ struct Info {
   std::string target;
   std::string text_column;
   std::string tokens;
+  std::string sheet;
   bool json = false;
 };
 
@@ -124,8 +126,38 @@ data::Dataset described(const Info& flags) {
   return data::load_dataset(options);
 }
 
+/// How the first samples begin, of data that is neither pictures nor text.
+void print_samples(const data::Dataset& set) {
+  constexpr std::int64_t k_most_values = 8;
+  const data::Split& train = set.train;
+  const std::int64_t size = set.sample_shape.elements();
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(3, train.samples()); ++i) {
+    std::string line;
+    for (std::int64_t k = 0; k < std::min(size, k_most_values); ++k) {
+      const std::int64_t at = i * size + k;
+      line += train.images.dtype() == DType::uint8
+                  ? fmt::format(" {}", train.images.as<std::uint8_t>()[at])
+                  : fmt::format(" {:.4g}", train.images.as<float>()[at]);
+    }
+    std::string label;
+    if (train.labels.shape().rank() == 1 && train.labels.dtype() == DType::int32) {
+      const auto at = static_cast<std::size_t>(train.labels.as<std::int32_t>()[i]);
+      label = at < set.class_names.size() ? set.class_names[at] : fmt::format("{}", at);
+    } else if (train.labels.shape().rank() == 1) {
+      label = fmt::format("{:.6g}", train.labels.as<float>()[i]);
+    }
+    print_line("sample {}:{}{}{}",
+               i,
+               line,
+               size > k_most_values ? " ..." : "",
+               label.empty() ? "" : "  label " + label);
+  }
+}
+
 int info(const Info& flags) {
   const data::Dataset set = described(flags);
+  if (!flags.sheet.empty())
+    write_file_atomically(flags.sheet, data::png_of(data::contact_sheet(set)));
   if (flags.json) {
     report::DataReport report;
     report.name = set.name;
@@ -168,7 +200,11 @@ int info(const Info& flags) {
     print_line("classes: {}", fmt::join(set.class_names, ", "));
   }
   if (set.table && !set.text) print_columns(set.table->columns);
-  if (set.text) print_text(set);
+  if (set.text) {
+    print_text(set);
+  } else if (set.sample_shape.rank() < 3) {
+    print_samples(set);
+  }
   if (!set.origin.empty()) fmt::print("origin: {}\nlicence: {}\n", set.origin, set.licence);
   // A folder has a file per picture; --json lists them all.
   constexpr std::size_t k_most_files = 12;
@@ -235,6 +271,9 @@ std::function<int()> declare_data(CLI::App& command) {
                    info_flags->tokens,
                    "of a text: byte, character (default) or word (that of a column of texts)")
       ->check(CLI::IsMember({"byte", "character", "word"}));
+  info_command->add_option("--sheet",
+                           info_flags->sheet,
+                           "write a PNG of the first samples of each class, a class a line");
   info_command->add_flag("--json", info_flags->json, "print JSON");
   CLI::App* synth_command = command.add_subcommand("synth", "write generated digits as IDX files");
   synth_command->add_option("--out", synth_flags->out, "folder")->required();

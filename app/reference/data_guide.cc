@@ -213,6 +213,9 @@ classes: cross, disc, square
   06dda7016ebf3c98c2964efcb63bc6fdb414730b00aa861514143e98305d1254  of 900 files, one after the other
 ```
 
+`--sheet sheet.png` writes a picture of the first pictures of each class, a class a line, which shows whether
+labels and axes are as they should be.
+
 The names of the sub-folders, sorted, are the classes 0, 1, ...; `eval`, `predict` and reports show them:
 
 ```

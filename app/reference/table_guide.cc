@@ -43,6 +43,9 @@ id                              1  mean 399.5, deviation 230.94
 area                            1  mean 72.1918, deviation 27.7339
 rooms                           1  mean 2.86538, deviation 1.1728
 district                        3  centre, north, port
+sample 0: 0.4395 0.552 0.1148 0 0 1  label 7.71
+sample 1: 1.111 0.7683 0.9674 0 0 1  label 8.52
+sample 2: 0.8942 0.57 0.9674 0 1 0  label 9.75
   8b7bd04b66c18254924e3366dd91279f4af348ecafb36bbb2aed00fead6d7de7  flats.csv
 ```
 

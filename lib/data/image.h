@@ -62,4 +62,7 @@ Tensor read_jpeg(std::span<const std::byte> bytes, const std::string& path);
 Tensor read_png(std::span<const std::byte> bytes, const std::string& path);
 Tensor read_pnm(std::span<const std::byte> bytes, const std::string& path);
 
+/// The content of a PNG file. Shapes: [height, width, 1 or 3]. Dtypes: uint8.
+std::string png_of(const Tensor& image);
+
 }  // namespace halfstep::data

@@ -136,4 +136,19 @@ Tensor read_png(std::span<const std::byte> bytes, const std::string& path) {
   return image;
 }
 
+std::string png_of(const Tensor& image) {
+  png_image png{};
+  png.version = PNG_IMAGE_VERSION;
+  png.height = static_cast<png_uint_32>(image.shape()[0]);
+  png.width = static_cast<png_uint_32>(image.shape()[1]);
+  png.format = image.shape()[2] == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
+  std::string content(PNG_IMAGE_PNG_SIZE_MAX(png), '\0');
+  png_alloc_size_t size = content.size();
+  const int written = png_image_write_to_memory(
+      &png, content.data(), &size, 0, image.as<std::uint8_t>(), 0, nullptr);
+  require(written != 0, "libpng: {}", png.message);
+  content.resize(size);
+  return content;
+}
+
 }  // namespace halfstep::data

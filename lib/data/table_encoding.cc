@@ -123,16 +123,17 @@ bool is_categorical(const CsvFile& file,
   const std::int64_t values = content.numbers + content.texts;
   if (content.distinct.size() > k_few_categories &&
       2 * static_cast<std::int64_t>(content.distinct.size()) > values) {
-    throw cell_error(file,
-                     content.first_text,
-                     fmt::format("the column {} has {} different texts in {} rows, too many for "
-                                 "categories",
-                                 in_quotes(name),
-                                 content.distinct.size(),
-                                 values),
-                     fmt::format("'{}' in data.table.ignore leaves it out, and in "
-                                 "data.table.categorical keeps it",
-                                 printable(name)));
+    throw cell_error(
+        file,
+        content.first_text,
+        fmt::format("the column {} has {} different texts in {} rows, too many for "
+                    "categories",
+                    in_quotes(name),
+                    content.distinct.size(),
+                    values),
+        fmt::format("'{}' in data.table.ignore leaves it out, in data.table.categorical "
+                    "keeps it, and data.text.column makes tokens of its texts",
+                    printable(name)));
   }
   return true;
 }

@@ -97,7 +97,9 @@ TEST_CASE("image folder: a run names its classes in reports, evaluations and pre
   CHECK(holds(halfstep({"predict", "resized", "large.pgm"}, directory.path()).out, "  swan "));
 
   const Finished info =
-      halfstep({"data", "info", "birds", "--format", "image_folder"}, directory.path());
+      halfstep({"data", "info", "birds", "--format", "image_folder", "--sheet", "sheet.png"},
+               directory.path());
+  CHECK(read_text(directory.path() / "sheet.png").starts_with("\x89PNG"));
   CAPTURE(info.err);
   CHECK(info.exit_code == 0);
   CHECK(holds(info.out, "80 training and 0 test images of [28, 28, 1] uint8, 2 classes"));
