@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
@@ -11,6 +10,7 @@
 #include <fstream>
 
 #include "config/warning_codes.h"
+#include "core/contains.h"
 
 namespace halfstep::app {
 
@@ -78,7 +78,7 @@ std::vector<config::Warning> unknown_variables() {
                                                 "HALFSTEP_THREADS"};
   std::vector<config::Warning> warnings;
   for (const auto& [variable, value] : environment_with_prefix("HALFSTEP_")) {
-    if (std::find(k_known.begin(), k_known.end(), variable) != k_known.end()) continue;
+    if (contains(k_known, variable)) continue;
     const std::string hint = did_you_mean(variable, k_known);
     warnings.push_back(
         config::warning(config::k_idle_variable,

@@ -23,9 +23,8 @@ namespace {
 constexpr std::string_view k_all = "all";
 
 bool dumps(const PassFlags& flags, std::string_view name) {
-  return std::any_of(flags.dump_after.begin(), flags.dump_after.end(), [&](const auto& wanted) {
-    return wanted == k_all || wanted == name;
-  });
+  return std::ranges::any_of(flags.dump_after,
+                             [&](const auto& wanted) { return wanted == k_all || wanted == name; });
 }
 
 report::PassesReport run_passes(const train::Session& session,

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "command.h"
+#include "core/contains.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "number_flags.h"
@@ -72,7 +73,7 @@ std::string unknown_flag(const CLI::App& command, const std::vector<std::string>
   for (const std::string& word : words) {
     if (word == "--") break;
     const std::string flag = word.substr(0, word.find('='));
-    if (flag.starts_with("--") && std::find(known.begin(), known.end(), flag) == known.end()) {
+    if (flag.starts_with("--") && !halfstep::contains(known, flag)) {
       return flag;
     }
   }

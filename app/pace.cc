@@ -40,10 +40,7 @@ std::string fitted_line(std::vector<ProgressField> fields, std::size_t width) {
     std::vector<std::string> texts;
     for (const ProgressField& field : fields) texts.push_back(field.text);
     std::string line = fmt::format("{}", fmt::join(texts, "  "));
-    const auto heaviest = std::max_element(
-        fields.begin(), fields.end(), [](const ProgressField& a, const ProgressField& b) {
-          return a.weight < b.weight;
-        });
+    const auto heaviest = std::ranges::max_element(fields, {}, &ProgressField::weight);
     if (line.size() <= width || heaviest == fields.end() || heaviest->weight == 0) return line;
     fields.erase(heaviest);
   }

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <optional>
 
+#include "core/contains.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/system.h"
@@ -84,7 +85,7 @@ Ranks::Ranks() {
   const int rank = communicator_->rank();
   const std::string place = fmt::format("{} {}", host_name(), affinity());
   const std::vector<std::string> places = communicator_->gather(place);
-  sharing_ = static_cast<int>(std::count(places.begin(), places.end(), place));
+  sharing_ = static_cast<int>(std::ranges::count(places, place));
   for (const std::string& each : places) hosts_.push_back(each.substr(0, each.find(' ')));
   if (rank == 0) return;
   set_log_sink([rank](LogLevel level, std::string_view message) {
@@ -109,9 +110,9 @@ void Ranks::together(const std::function<void()>& step) const {
   const std::vector<std::string> all = communicator_->gather(
       own ? fmt::format("{} {}", static_cast<int>(own->kind()), own->what()) : "");
   const auto failed =
-      std::find_if(all.begin(), all.end(), [](const std::string& text) { return !text.empty(); });
+      std::ranges::find_if(all, [](const std::string& text) { return !text.empty(); });
   if (failed == all.end()) return;
-  if (std::count(all.begin(), all.end(), *failed) == std::ssize(all)) refuse(*own);
+  if (std::ranges::count(all, *failed) == std::ssize(all)) refuse(*own);
   int kind = 0;
   std::from_chars(failed->data(), failed->data() + failed->size(), kind);
   std::vector<Problem> problems;
@@ -133,8 +134,8 @@ int Ranks::local_rank() const {
 std::string Ranks::summary() const {
   std::vector<std::string> counted;
   for (const std::string& host : hosts_) {
-    std::string text = fmt::format("{} ({})", host, std::count(hosts_.begin(), hosts_.end(), host));
-    if (std::find(counted.begin(), counted.end(), text) == counted.end()) {
+    std::string text = fmt::format("{} ({})", host, std::ranges::count(hosts_, host));
+    if (!contains(counted, text)) {
       counted.push_back(std::move(text));
     }
   }

@@ -22,7 +22,7 @@ namespace halfstep::app {
 void StudyDisplay::on_session(const std::string&, train::Session& session) {
   std::vector<config::Warning> fresh;
   for (const config::Warning& warning : session.warnings()) {
-    const bool told = std::any_of(warned_.begin(), warned_.end(), [&](const config::Warning& w) {
+    const bool told = std::ranges::any_of(warned_, [&](const config::Warning& w) {
       return w.code == warning.code && w.message == warning.message;
     });
     if (!told) fresh.push_back(warning);

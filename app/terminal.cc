@@ -80,10 +80,9 @@ std::string painted(std::string_view text) {
     const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
     std::string_view line = text.substr(0, end);
     text.remove_prefix(end);
-    const Paint& first =
-        *std::min_element(k_paints.begin(), k_paints.end(), [line](const Paint& a, const Paint& b) {
-          return line.find(a.word) < line.find(b.word);
-        });
+    const Paint& first = *std::ranges::min_element(
+        k_paints,
+        [line](const Paint& a, const Paint& b) { return line.find(a.word) < line.find(b.word); });
     const std::size_t at = line.find(first.word);
     if (at != std::string_view::npos) {
       result += fmt::format("{}{}{}{}", line.substr(0, at), first.color, first.word, k_plain);

@@ -54,9 +54,8 @@ std::vector<config::Difference> differences(const config::RunSpec& run,
                                             std::span<const std::string_view> keys) {
   std::vector<config::Difference> found = config::differences(run, given);
   std::erase_if(found, [&](const config::Difference& d) {
-    return std::none_of(keys.begin(), keys.end(), [&](std::string_view key) {
-      return config::within(d.path, key);
-    });
+    return std::ranges::none_of(keys,
+                                [&](std::string_view key) { return config::within(d.path, key); });
   });
   return found;
 }

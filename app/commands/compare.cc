@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "command.h"
+#include "core/contains.h"
 #include "core/log.h"
 #include "core/parallel.h"
 #include "environment.h"
@@ -44,10 +45,6 @@ struct CompareFlags {
       ErrorKind::config, {std::move(flag), 0, 0, ""}, std::move(message), std::move(hint));
 }
 
-bool has(const std::vector<std::string>& words, const std::string& word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
 /// The configs of all policies; the baseline is among them and named in `options`.
 void choose_policies(const CompareFlags& state,
                      const config::RunSpec& spec,
@@ -61,8 +58,8 @@ void choose_policies(const CompareFlags& state,
     words = {*state.run.policy};
   }
   options.baseline = state.baseline.value_or(
-      has(words, "float32") || words.size() == 1 ? "float32" : words.front());
-  if (!has(words, options.baseline)) words.insert(words.begin(), options.baseline);
+      contains(words, "float32") || words.size() == 1 ? "float32" : words.front());
+  if (!contains(words, options.baseline)) words.insert(words.begin(), options.baseline);
   for (const std::string& word : words) {
     const bool added = word == options.baseline && state.baseline;
     options.variants.push_back(study::make_variant(spec, word, added ? "--baseline" : flag));
@@ -192,7 +189,7 @@ void refuse_training_flags(const CompareFlags& state) {
                                                               "RUN"};
   Diagnostics diagnostics;
   for (const std::string& flag : state.given) {
-    if (std::find(k_fitting.begin(), k_fitting.end(), flag) != k_fitting.end()) continue;
+    if (contains(k_fitting, flag)) continue;
     diagnostics.error({flag, 0, 0, ""}, "means nothing for finished runs");
   }
   diagnostics.throw_if_any();
@@ -214,9 +211,8 @@ std::vector<std::string> common_metrics(const std::vector<report::FinishedRun>& 
   add("val_", sound.front()->val);
   add("train_", sound.front()->train);
   std::erase_if(names, [&](const std::string& name) {
-    return !std::all_of(sound.begin(), sound.end(), [&](const report::ComparedRunBlock* run) {
-      return run->metric(name).has_value();
-    });
+    return !std::ranges::all_of(
+        sound, [&](const report::ComparedRunBlock* run) { return run->metric(name).has_value(); });
   });
   return names;
 }
@@ -234,7 +230,7 @@ int compare_finished(const CompareFlags& state, const std::vector<std::string>& 
   options.paired = false;
   options.margin = study::parse_margin(state.margin);
   options.baseline = state.baseline.value_or(options.policies.front());
-  if (!has(options.policies, options.baseline)) {
+  if (!contains(options.policies, options.baseline)) {
     fail("--baseline",
          fmt::format("no run is called '{}'", options.baseline),
          did_you_mean(options.baseline, options.policies));
@@ -294,7 +290,7 @@ int compare(const CompareFlags& state) {
   std::vector<std::string> paths = state.run.configs;
   paths.insert(paths.end(), state.more_runs.begin(), state.more_runs.end());
   if (paths.empty()) fail("", "compare needs a CONFIG, or at least two finished RUNs");
-  const auto runs = std::count_if(paths.begin(), paths.end(), report::names_run);
+  const auto runs = std::ranges::count_if(paths, report::names_run);
   if (runs == std::ssize(paths)) return compare_finished(state, paths);
   if (runs == 0 && state.more_runs.empty()) return compare_policies(state);
   fail("CONFIG",

@@ -54,8 +54,7 @@ Probe probe(const backend::Backend& device, DType dtype) {
     plan.run();
     // The sum of 64 terms 1/2 * 1/2 is exact in every dtype.
     plan.read("y", values.data());
-    probe.ok =
-        std::all_of(values.begin(), values.end(), [](float out) { return out == 0.25F * k_size; });
+    probe.ok = std::ranges::all_of(values, [](float out) { return out == 0.25F * k_size; });
     for (const plan::KernelChoice& choice : plan.kernels()) {
       const std::string& op = plan.graph().node(choice.node).op;
       if (op == "MatMul" || op == "PackedMatMul") probe.kernel = choice.kernel;

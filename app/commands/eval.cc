@@ -44,7 +44,7 @@ void write_predictions(const std::string& path,
                        const train::Evaluation& result,
                        const TensorView& labels) {
   Tensor predicted(DType::int64, {static_cast<std::int64_t>(result.predictions.size())});
-  std::copy(result.predictions.begin(), result.predictions.end(), predicted.as<std::int64_t>());
+  std::ranges::copy(result.predictions, predicted.as<std::int64_t>());
   const std::array<data::NamedTensor, 2> arrays{data::NamedTensor{"predictions", predicted.view()},
                                                 data::NamedTensor{"labels", labels}};
   data::write_npz(path, arrays);

@@ -2,12 +2,12 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <memory>
 
 #include "command.h"
+#include "core/contains.h"
 #include "explain_graph_file.h"
 #include "explain_passes.h"
 #include "open_device.h"
@@ -128,7 +128,7 @@ void refuse_config_flags(const std::vector<std::string>& given) {
                                                               "--log-file"};
   Diagnostics diagnostics;
   for (const std::string& flag : given) {
-    if (std::find(k_fitting.begin(), k_fitting.end(), flag) != k_fitting.end()) continue;
+    if (contains(k_fitting, flag)) continue;
     diagnostics.error({flag, 0, 0, ""}, "means nothing with --graph");
   }
   diagnostics.throw_if_any();

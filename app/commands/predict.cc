@@ -106,7 +106,7 @@ std::vector<std::string> files_of(std::vector<std::string> inputs,
       throw UserError(
           ErrorKind::data, {input, 0, 0, ""}, "holds no pictures (JPEG, PGM, PNG or PPM files)");
     }
-    std::sort(found.begin(), found.end());
+    std::ranges::sort(found);
     files.insert(files.end(), found.begin(), found.end());
   }
   if (!files.empty()) return files;
@@ -177,8 +177,7 @@ std::int64_t append_samples(const std::string& path,
   convert(tensor.view(),
           {DType::float32, {static_cast<std::int64_t>(to.size() - first)}, to.data() + first});
   const std::span<float> values = std::span(to).subspan(first);
-  const auto broken =
-      std::find_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
+  const auto broken = std::ranges::find_if(values, [](float x) { return !std::isfinite(x); });
   if (broken != values.end()) {
     fail(fmt::format("image {} has {}", (broken - values.begin()) / sample.elements(), *broken));
   }
@@ -212,7 +211,7 @@ Asked read_inputs(const PredictFlags& state,
   asked.data.sample_shape = sample;
   asked.data.train.labels = Tensor(DType::int32, {dims[0]});
   asked.data.train.images = Tensor(DType::float32, Shape(dims));
-  std::copy(values.begin(), values.end(), asked.data.train.images.as<float>());
+  std::ranges::copy(values, asked.data.train.images.as<float>());
   return asked;
 }
 
@@ -223,12 +222,12 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 std::vector<double> probabilities(std::span<const float> row, const nn::Loss& loss) {
   std::vector<double> p(row.begin(), row.end());
   if (loss.label_kind() == nn::LabelKind::events) {
-    if (loss.from_logits()) std::transform(p.begin(), p.end(), p.begin(), sigmoid);
+    if (loss.from_logits()) std::ranges::transform(p, p.begin(), sigmoid);
     if (p.size() == 1) p = {1 - p[0], p[0]};
     return p;
   }
   if (!loss.from_logits()) return p;
-  const double top = *std::max_element(p.begin(), p.end());
+  const double top = *std::ranges::max_element(p);
   for (double& x : p) x = std::exp(x - top);
   const double sum = std::accumulate(p.begin(), p.end(), 0.0);
   for (double& x : p) x /= sum;
@@ -242,7 +241,7 @@ struct Line {
 };
 
 Line describe_class(const std::vector<double>& p, const std::vector<std::string>& names) {
-  const auto best = static_cast<std::size_t>(std::max_element(p.begin(), p.end()) - p.begin());
+  const auto best = static_cast<std::size_t>(std::ranges::max_element(p) - p.begin());
   const std::string name = best < names.size() ? names[best] : "";
   Line line{fmt::format("class {:>3}  {:<12} probability {:.4f}", best, printable(name), p[best])};
   line.image.label = static_cast<std::int64_t>(best);
@@ -262,7 +261,7 @@ Line describe_positions(std::span<const float> row,
   line.image.labels.emplace();
   for (; !row.empty(); row = row.subspan(classes)) {
     const auto scores = row.first(classes);
-    const auto best = std::max_element(scores.begin(), scores.end()) - scores.begin();
+    const auto best = std::ranges::max_element(scores) - scores.begin();
     const auto at = static_cast<std::size_t>(best);
     line.image.labels->push_back(best);
     if (trained_on.predicts_tokens()) continue;

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "core/contains.h"
 #include "nn/metric.h"
 #include "reference/reference.h"
 
@@ -32,10 +31,6 @@ std::vector<std::string> names_of(const Entry& entry, const FieldDoc& field) {
   return names;
 }
 
-bool holds(const std::vector<std::string>& words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
 bool same(const FieldDoc& a, const FieldDoc& b) {
   return a.path == b.path && a.doc == b.doc && a.type == b.type && a.words == b.words &&
          a.usual == b.usual && a.required == b.required;
@@ -56,7 +51,7 @@ class Matches {
     if (!is_section(owner)) {
       for (Match& match : matches_) {
         if (match.kind != owner.kind || !same(match.fields.front(), field)) continue;
-        if (!holds(match.owners, owner.name)) match.owners.push_back(owner.name);
+        if (!contains(match.owners, owner.name)) match.owners.push_back(owner.name);
         return;
       }
     }
@@ -132,7 +127,7 @@ std::vector<Entry> find_whole(const std::vector<Topic>& topics, const std::strin
       if (is_section(entry) && topic.name != "config") continue;
       const bool metric = entry.kind == kinds::k_metric && nn::find_metric(name) != nullptr &&
                           nn::find_metric(name)->name == entry.name;
-      if (metric || holds(names_of(entry), name)) entries.push_back(entry);
+      if (metric || contains(names_of(entry), name)) entries.push_back(entry);
     }
   }
   Matches keys;
@@ -159,12 +154,12 @@ std::vector<Entry> find_entries(const std::vector<Topic>& topics, std::string_vi
 
   Matches arguments, parts;
   each_argument(topics, [&](const Entry& entry, const auto& all, const FieldDoc& field) {
-    if (!is_section(entry) && holds(names_of(entry, field), name)) {
+    if (!is_section(entry) && contains(names_of(entry, field), name)) {
       arguments.add(entry, all, field);
     }
     // Fields of reports have many short names, such as `layer`; they are found by their paths.
     const bool short_name = entry.kind != kinds::k_report;
-    if (short_name && (field.name == name || holds(field.words, name))) {
+    if (short_name && (field.name == name || contains(field.words, name))) {
       parts.add(entry, all, field);
     }
   });

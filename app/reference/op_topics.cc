@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <set>
 
 #include "backend/cpu/kernels.h"
 #include "backend/cuda/rows.h"
+#include "core/contains.h"
 #include "graph/ops/ops.h"
 #include "precision/lists.h"
 #include "reference/reference.h"
@@ -75,7 +75,7 @@ std::string lists_text(std::string_view op) {
 std::string kernels_text(std::span<const backend::Kernel> kernels, std::string_view op) {
   std::vector<std::string_view> names;
   for (const backend::Kernel& kernel : kernels) {
-    const bool listed = std::find(names.begin(), names.end(), kernel.name) != names.end();
+    const bool listed = contains(names, kernel.name);
     if (kernel.op == op && !listed) names.push_back(kernel.name);
   }
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));

@@ -42,8 +42,8 @@ std::string table(std::string_view name, const std::vector<config::FieldDoc>& fi
   }
   std::vector<std::string> lines(fields.size() + 2, "|");
   for (const Column& column : columns) {
-    const bool empty = std::all_of(
-        column.cells.begin(), column.cells.end(), [](const auto& text) { return text.empty(); });
+    const bool empty =
+        std::ranges::all_of(column.cells, [](const auto& text) { return text.empty(); });
     if (empty) continue;
     lines[0] += fmt::format(" {} |", column.title);
     lines[1] += "---|";
@@ -107,9 +107,8 @@ std::string entry_as_markdown(const Entry& entry) {
 
 std::string topic_as_markdown(const Topic& topic) {
   const std::vector<Entry>& entries = topic.entries;
-  const bool grouped = std::any_of(entries.begin(), entries.end(), [&](const Entry& entry) {
-    return entry.kind != entries.front().kind;
-  });
+  const bool grouped = std::ranges::any_of(
+      entries, [&](const Entry& entry) { return entry.kind != entries.front().kind; });
   std::string text = fmt::format(
       "# {}\n\nWritten by `scripts/reference.sh` from what `halfstep help {}` knows; do not edit "
       "by hand.\n\n{}\n\n",

@@ -34,9 +34,8 @@ std::vector<FieldDoc> shown(std::vector<FieldDoc> fields) {
     }
   }
   std::erase_if(fields, [&](const FieldDoc& field) {
-    return std::any_of(left_out.begin(), left_out.end(), [&](const std::string& prefix) {
-      return field.path.starts_with(prefix);
-    });
+    return std::ranges::any_of(
+        left_out, [&](const std::string& prefix) { return field.path.starts_with(prefix); });
   });
   return fields;
 }
@@ -182,9 +181,7 @@ Topic optimizers() {
                   "skipped step changes neither weights nor state."};
   std::vector<FieldDoc> common =
       fields_of([](config::Fields& f) { nn::OptimizerSpec().fields(f); });
-  const auto rate_field = std::find_if(common.begin(), common.end(), [](const FieldDoc& field) {
-    return field.name == "learning_rate";
-  });
+  const auto rate_field = std::ranges::find(common, "learning_rate", &FieldDoc::name);
   require(rate_field != common.end(), "optimizers have no learning_rate");
   FieldDoc learning_rate = *rate_field;
   common.erase(rate_field);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "config/scalar.h"
+#include "core/contains.h"
 
 namespace halfstep::config {
 namespace {
@@ -214,7 +215,7 @@ class Expander {
           named, fmt::format("unknown block '{}'", named.text), choices(named.text, known));
     }
     used_.insert(named.text);
-    if (std::find(open_.begin(), open_.end(), named.text) != open_.end()) {
+    if (contains(open_, named.text)) {
       return wrong(named,
                    fmt::format("block '{}' uses itself: {} -> {}",
                                named.text,
@@ -267,7 +268,7 @@ class Expander {
     bool bound = true;
     for (const Node::Entry& entry : node.entries) {
       if (entry.key == "block" || entry.key == "count" || entry.key == "from") continue;
-      if (std::find(known.begin(), known.end(), entry.key) != known.end()) {
+      if (contains(known, entry.key)) {
         scope.values[entry.key] = &entry.value;
         continue;
       }
@@ -337,9 +338,8 @@ class Expander {
 void expand_blocks(Node& root, Diagnostics& diagnostics) {
   Node* model = root.find("model");
   if (model == nullptr || model->kind != Kind::map) return;
-  const auto at = std::find_if(model->entries.begin(), model->entries.end(), [](const auto& entry) {
-    return entry.key == "blocks";
-  });
+  const auto at =
+      std::ranges::find_if(model->entries, [](const auto& entry) { return entry.key == "blocks"; });
   if (at == model->entries.end() || at->value.kind == Kind::null) return;
   const Node::Entry blocks = *at;
   model->entries.erase(at);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "config/spec_checks.h"
+#include "core/contains.h"
 
 namespace halfstep::config {
 namespace {
@@ -100,11 +101,8 @@ class DataChecks : CheckedSpec {
       error("data.table.separator",
             fmt::format("must be one character, and no quote or end of line, got '{}'", separator));
     }
-    const auto listed = [](const std::vector<std::string>& names, const std::string& name) {
-      return std::find(names.begin(), names.end(), name) != names.end();
-    };
-    if (listed(table->ignore, table->target)) error("data.table.ignore", "holds the target");
-    if (listed(table->categorical, table->target)) {
+    if (contains(table->ignore, table->target)) error("data.table.ignore", "holds the target");
+    if (contains(table->categorical, table->target)) {
       error("data.table.categorical",
             "holds the target, whose values are classes or numbers as the loss has it");
     }
@@ -123,7 +121,7 @@ class DataChecks : CheckedSpec {
     const std::string& column = *text.column;
     if (column == table->target) error("data.text.column", "is the target, which has the labels");
     if (column == spec_.data.sample_weight) error("data.text.column", "is the sample_weight");
-    if (std::find(table->ignore.begin(), table->ignore.end(), column) != table->ignore.end()) {
+    if (contains(table->ignore, column)) {
       error("data.table.ignore", "holds the column of the texts");
     }
     if (!table->categorical.empty()) {
@@ -171,7 +169,7 @@ class DataChecks : CheckedSpec {
     for (std::size_t i = 0; i < names.size(); ++i) {
       const std::string path = fmt::format("data.class_names[{}]", i);
       if (names[i].empty()) error(path, "a class needs a name");
-      const auto first = std::find(names.begin(), names.end(), names[i]) - names.begin();
+      const auto first = std::ranges::find(names, names[i]) - names.begin();
       if (static_cast<std::size_t>(first) != i) {
         error(path, fmt::format("'{}' is the name of class {} already", names[i], first));
       }

@@ -7,6 +7,7 @@
 
 #include "config/printer.h"
 #include "config/scalar.h"
+#include "core/contains.h"
 
 namespace halfstep::config {
 namespace {
@@ -68,9 +69,8 @@ std::string flow(const Node* node) {
 }
 
 bool is_list_of_maps(const Node& list) {
-  return std::all_of(list.items.begin(), list.items.end(), [](const Node& item) {
-    return item.kind == Node::Kind::map;
-  });
+  return std::ranges::all_of(list.items,
+                             [](const Node& item) { return item.kind == Node::Kind::map; });
 }
 
 /// Keys whose values are names, even where they look like numbers.
@@ -97,7 +97,7 @@ bool equal(const Node& a, const Node& b, bool text) {
                         [text](const Node& x, const Node& y) { return equal(x, y, text); });
     case Node::Kind::map:
       return a.entries.size() == b.entries.size() &&
-             std::all_of(a.entries.begin(), a.entries.end(), [&b](const Node::Entry& entry) {
+             std::ranges::all_of(a.entries, [&b](const Node::Entry& entry) {
                const Node* other = b.find(entry.key);
                return other != nullptr && equal(entry.value, *other, holds_text(entry.key));
              });
@@ -165,10 +165,10 @@ std::vector<Difference> check_resume(const RunSpec& before,
   std::vector<std::string> used;
   for (const Difference& difference : differences(before, after)) {
     const auto holds = [&](std::string_view section) { return within(difference.path, section); };
-    if (std::any_of(k_free.begin(), k_free.end(), holds)) continue;
-    const auto permit = std::find_if(allowed.begin(), allowed.end(), holds);
+    if (std::ranges::any_of(k_free, holds)) continue;
+    const auto permit = std::ranges::find_if(allowed, holds);
     if (permit != allowed.end()) used.push_back(*permit);
-    const bool fixed = std::any_of(k_fixed.begin(), k_fixed.end(), holds);
+    const bool fixed = std::ranges::any_of(k_fixed, holds);
     if (permit != allowed.end() && !fixed) {
       kept.push_back(difference);
       continue;
@@ -182,7 +182,7 @@ std::vector<Difference> check_resume(const RunSpec& before,
                             difference.path));
   }
   for (const std::string& permit : allowed) {
-    if (std::find(used.begin(), used.end(), permit) != used.end()) continue;
+    if (contains(used, permit)) continue;
     diagnostics.error({"--override-resume", 0, 0, permit},
                       "does not differ from the run's own value");
   }

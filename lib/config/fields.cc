@@ -37,7 +37,7 @@ void Fields::one_of(std::string_view name,
                     std::span<const std::string_view> words,
                     bool nullable,
                     const About& about) {
-  const auto found = value ? std::find(words.begin(), words.end(), *value) : words.end();
+  const auto found = value ? std::ranges::find(words, *value) : words.end();
   std::optional<std::size_t> index;
   if (found != words.end()) index = static_cast<std::size_t>(found - words.begin());
   word(name, index, words, nullable, about);

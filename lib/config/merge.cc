@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "config/scalar.h"
+#include "core/contains.h"
 #include "core/printable.h"
 
 namespace halfstep::config {
@@ -28,16 +29,15 @@ constexpr std::array k_rivals{
 };
 
 bool has_any(const Node& map, std::span<const std::string_view> keys) {
-  return std::any_of(keys.begin(), keys.end(), [&map](std::string_view key) {
+  return std::ranges::any_of(keys, [&map](std::string_view key) {
     const Node* value = key.empty() ? nullptr : map.find(key);
     return value != nullptr && value->kind != Node::Kind::null;
   });
 }
 
 void erase(Node& map, std::span<const std::string_view> keys) {
-  std::erase_if(map.entries, [keys](const Node::Entry& entry) {
-    return std::find(keys.begin(), keys.end(), entry.key) != keys.end();
-  });
+  std::erase_if(map.entries,
+                [keys](const Node::Entry& entry) { return contains(keys, entry.key); });
 }
 
 /// Removes from `base` the keys that exclude those of the later `over`.
@@ -53,12 +53,9 @@ void drop_rivals(Node& base, const Node& over, std::string_view path) {
 
 /// Whether `key` of the map at `path` was removed because the map uses the other form.
 bool is_superseded(const Node& map, std::string_view key, std::string_view path) {
-  const auto holds = [key](std::span<const std::string_view> keys) {
-    return std::find(keys.begin(), keys.end(), key) != keys.end();
-  };
-  return std::any_of(k_rivals.begin(), k_rivals.end(), [&](const Rivals& rivals) {
-    return rivals.path == path && ((holds(rivals.one) && has_any(map, rivals.other)) ||
-                                   (holds(rivals.other) && has_any(map, rivals.one)));
+  return std::ranges::any_of(k_rivals, [&](const Rivals& rivals) {
+    return rivals.path == path && ((contains(rivals.one, key) && has_any(map, rivals.other)) ||
+                                   (contains(rivals.other, key) && has_any(map, rivals.one)));
   });
 }
 

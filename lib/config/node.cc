@@ -38,8 +38,7 @@ void set_paths_below(Node& node, std::string_view path, std::size_t& bytes_left)
 }  // namespace
 
 const Node* Node::find(std::string_view key) const {
-  const auto found = std::find_if(
-      entries.begin(), entries.end(), [key](const Entry& entry) { return entry.key == key; });
+  const auto found = std::ranges::find(entries, key, &Entry::key);
   return found == entries.end() ? nullptr : &found->value;
 }
 

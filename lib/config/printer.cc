@@ -38,7 +38,7 @@ Node value_node(const std::vector<T>& values) {
 template <std::size_t n>
 Node value_node(const std::array<std::int64_t, n>& value) {
   const std::vector<std::int64_t> extents(value.begin(), value.end());
-  const bool same = std::all_of(value.begin(), value.end(), [&](auto v) { return v == value[0]; });
+  const bool same = std::ranges::all_of(value, [&](auto v) { return v == value[0]; });
   return same ? value_node(value[0]) : value_node(extents);
 }
 

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "config/scalar.h"
+#include "core/contains.h"
 #include "core/error.h"
 
 namespace halfstep::config {
@@ -100,7 +101,7 @@ std::string suggest(const Node& node, std::span<const std::string_view> words) {
 }
 
 void check_type(const Node& type, std::span<const std::string_view> types, Diagnostics& out) {
-  if (types.empty() || std::find(types.begin(), types.end(), type.text) != types.end()) return;
+  if (types.empty() || contains(types, type.text)) return;
   out.error(type.where,
             fmt::format("unknown type {}", describe(type)),
             choices(type.text, {types.begin(), types.end()}));
@@ -230,7 +231,7 @@ bool read_value(const Node& node, std::vector<NamedNumber>& v, const About& a, D
 std::optional<std::size_t> read_name(const Node& node, const WordRef& field, Diagnostics& out) {
   const std::span<const std::string_view> words = field.names;
   if (node.kind == Node::Kind::scalar) {
-    const auto found = std::find(words.begin(), words.end(), node.text);
+    const auto found = std::ranges::find(words, node.text);
     if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
   }
   const std::string_view one_of = words.size() > 1 ? "one of " : "";

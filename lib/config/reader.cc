@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "config/read_value.h"
 #include "config/scalar.h"
+#include "core/contains.h"
 
 namespace halfstep::config {
 
@@ -34,7 +33,7 @@ void report_unknown(const Node& map,
                     const std::vector<std::string>& known,
                     Diagnostics& diagnostics) {
   for (const Node::Entry& entry : map.entries) {
-    if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
+    if (contains(known, entry.key)) continue;
     std::string hint = did_you_mean(entry.key, known);
     if (hint.empty()) hint = known_keys(known, map.where.path);
     // The message already holds the position, so the path is not repeated.

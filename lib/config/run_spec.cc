@@ -1,6 +1,5 @@
 #include "config/run_spec.h"
 
-#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <span>
@@ -10,6 +9,7 @@
 #include "config/node.h"
 #include "config/printer.h"
 #include "config/yaml.h"
+#include "core/contains.h"
 #include "core/hash.h"
 
 namespace halfstep::config {
@@ -75,7 +75,7 @@ bool RunSpec::regression() const {
   // The layers above hold the losses themselves; a test compares this list with them.
   constexpr std::array<std::string_view, 3> k_of_values{
       "huber", "mean_absolute_error", "mean_squared_error"};
-  return std::find(k_of_values.begin(), k_of_values.end(), loss.type) != k_of_values.end();
+  return contains(k_of_values, loss.type);
 }
 
 std::vector<std::string> RunSpec::epoch_metrics() const {

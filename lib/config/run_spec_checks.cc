@@ -10,6 +10,7 @@
 #include "config/spec_checks.h"
 #include "config/training_spec.h"
 #include "config/warning_codes.h"
+#include "core/contains.h"
 #include "core/error.h"
 #include "core/pattern.h"
 
@@ -43,9 +44,8 @@ class Checks : CheckedSpec {
       case Node::Kind::sequence:
         return !node.items.empty();
       case Node::Kind::map:
-        return std::any_of(node.entries.begin(), node.entries.end(), [](const Node::Entry& entry) {
-          return says_something(entry.value);
-        });
+        return std::ranges::any_of(
+            node.entries, [](const Node::Entry& entry) { return says_something(entry.value); });
     }
     return true;
   }
@@ -60,8 +60,8 @@ class Checks : CheckedSpec {
       error("version", fmt::format("this program reads version 1, got {}", spec_.version));
     }
     const std::string& name = spec_.name;
-    const bool has_control = std::any_of(
-        name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; });
+    const bool has_control =
+        std::ranges::any_of(name, [](char c) { return static_cast<unsigned char>(c) < 0x20; });
     if (name.empty() || name.find('/') != std::string::npos || name[0] == '.' || has_control) {
       error("name", "must be a file name, as the run directory is called so");
     }
@@ -232,7 +232,7 @@ class Checks : CheckedSpec {
   /// A metric that a rule evaluates at the end of each epoch.
   void epoch_metric(std::string_view path, const std::string& metric) {
     const std::vector<std::string> known = spec_.epoch_metrics();
-    if (std::find(known.begin(), known.end(), metric) != known.end()) return;
+    if (contains(known, metric)) return;
     std::string message = fmt::format("no epoch has a metric '{}'", metric);
     if (metric.starts_with("val_") && spec_.data.validation_split == 0) {
       message += ": data.validation_split is 0";
@@ -251,8 +251,7 @@ class Checks : CheckedSpec {
   void report() {
     for (std::size_t i = 0; i < spec_.report.formats.size(); ++i) {
       const std::string& format = spec_.report.formats[i];
-      if (std::find(k_report_formats.begin(), k_report_formats.end(), format) !=
-          k_report_formats.end()) {
+      if (contains(k_report_formats, format)) {
         continue;
       }
       error(item_path("report.formats", i),

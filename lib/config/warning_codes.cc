@@ -127,8 +127,7 @@ constexpr std::array k_codes{
 std::span<const WarningCode> warning_codes() { return k_codes; }
 
 const WarningCode& warning_code(std::string_view code) {
-  const auto found = std::find_if(
-      k_codes.begin(), k_codes.end(), [&](const WarningCode& entry) { return entry.code == code; });
+  const auto found = std::ranges::find(k_codes, code, &WarningCode::code);
   require(found != k_codes.end(), "no warning {}", code);
   return *found;
 }

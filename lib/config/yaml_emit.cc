@@ -6,6 +6,7 @@
 
 #include "config/interpolate.h"
 #include "config/yaml.h"
+#include "core/contains.h"
 #include "core/printable.h"
 
 namespace halfstep::config {
@@ -82,7 +83,7 @@ std::string scalar_text(const Node& node, bool in_flow) {
 /// A list of scalars, or of such lists.
 bool fits_in_flow(const Node& node) {
   if (node.kind == Node::Kind::map) return node.entries.empty();
-  return std::all_of(node.items.begin(), node.items.end(), fits_in_flow);
+  return std::ranges::all_of(node.items, fits_in_flow);
 }
 
 std::string flow_text(const Node& node, bool in_flow = false) {
@@ -160,10 +161,9 @@ bool yaml_guesses(std::string_view text) {
   constexpr std::array<std::string_view, 11> k_words{
       "", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n"};
   std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
-  if (std::find(k_words.begin(), k_words.end(), lower) != k_words.end()) return true;
+  std::ranges::transform(
+      lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (contains(k_words, lower)) return true;
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   // Numbers have too many spellings (0x1f, 1_000, 12:30, 2001-01-01) to be distinguished from names
   // like 3x3.

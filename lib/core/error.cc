@@ -74,13 +74,13 @@ void Diagnostics::error(Where where, std::string message, std::string hint) {
 std::vector<Problem> Diagnostics::in_order() const {
   std::vector<std::string> files;
   const auto file_index = [&files](const Problem& problem) {
-    return std::find(files.begin(), files.end(), problem.where.file) - files.begin();
+    return std::ranges::find(files, problem.where.file) - files.begin();
   };
   for (const Problem& problem : problems_) {
     if (file_index(problem) == std::ssize(files)) files.push_back(problem.where.file);
   }
   std::vector<Problem> sorted = problems_;
-  std::stable_sort(sorted.begin(), sorted.end(), [&](const Problem& a, const Problem& b) {
+  std::ranges::stable_sort(sorted, [&](const Problem& a, const Problem& b) {
     return std::tuple(file_index(a), a.where.line, a.where.column) <
            std::tuple(file_index(b), b.where.line, b.where.column);
   });

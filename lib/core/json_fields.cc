@@ -166,8 +166,8 @@ std::string shown(const Json& value) {
 }
 
 std::string utf8(std::string_view text) {
-  const bool ascii = std::all_of(
-      text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  const bool ascii =
+      std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
   if (ascii) return std::string(text);
   const Json json = std::string(text);
   return Json::parse(json.dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/contains.h"
 #include "core/error.h"
 #include "core/json_field_parts.h"
 
@@ -110,7 +111,7 @@ class Members final : public Fields {
   void finish() {
     if (!json_.is_object() || (!rest_ && reader_.format().skip_unknown)) return;
     for (const auto& [key, value] : json_.items()) {
-      if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+      if (contains(known_, key)) continue;
       if (rest_) {
         reader_.below(key, value, rest_->ops->add(rest_->value, key), rest_options_);
         continue;
@@ -135,8 +136,7 @@ void Reader::read_number(const Json& json,
                          const FieldOptions& options,
                          bool nullable) {
   if (format_.nonfinite_words && json.is_string()) {
-    const auto word =
-        std::find(k_nonfinite_words.begin(), k_nonfinite_words.end(), json.get<std::string>());
+    const auto word = std::ranges::find(k_nonfinite_words, json.get<std::string>());
     if (word == k_nonfinite_words.end()) return refuse(json, &value, nullable);
     constexpr double k_inf = std::numeric_limits<double>::infinity();
     value = *word == "nan" ? std::nan("") : *word == "inf" ? k_inf : -k_inf;
@@ -184,7 +184,7 @@ void Reader::read_word(const Json& json,
                        bool nullable) {
   if (!json.is_string()) return refuse(json, field, nullable);
   const auto& given = json.get_ref<const std::string&>();
-  const auto it = std::find(words.begin(), words.end(), given);
+  const auto it = std::ranges::find(words, given);
   if (it == words.end()) {
     return violation(fmt::format(
         "is {}, must be {}{}", shown(json), fmt::join(words, " or "), nullable ? " or null" : ""));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/contains.h"
 #include "core/error.h"
 
 namespace halfstep {
@@ -27,7 +28,7 @@ std::int64_t Shape::elements(std::size_t first, std::size_t last) const {
   }
   if (fits) return product;
   // An empty axis makes the tensor empty, however long the others are.
-  if (std::find(wanted.begin(), wanted.end(), 0) != wanted.end()) return 0;
+  if (contains(wanted, 0)) return 0;
   throw UserError(
       ErrorKind::memory,
       {},

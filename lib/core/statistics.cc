@@ -14,7 +14,7 @@ namespace {
 std::vector<double> sorted(std::span<const double> sample) {
   require(!sample.empty(), "statistics of an empty sample");
   std::vector<double> values(sample.begin(), sample.end());
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   return values;
 }
 
@@ -97,7 +97,7 @@ std::size_t count_outliers(std::span<const double> sample) {
   const std::vector<double> distances = deviations(sample, median(sample));
   const double limit = k_outlier_score * median(distances);
   return static_cast<std::size_t>(
-      std::count_if(distances.begin(), distances.end(), [&](double d) { return d > limit; }));
+      std::ranges::count_if(distances, [&](double d) { return d > limit; }));
 }
 
 }  // namespace halfstep

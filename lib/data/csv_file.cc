@@ -9,6 +9,7 @@
 #include <exception>
 #include <new>
 
+#include "core/contains.h"
 #include "core/printable.h"
 #include "data/deflate.h"
 #include "data/file.h"
@@ -115,7 +116,7 @@ void check_names(const std::string& path,
                  int line,
                  const std::vector<std::string>& names,
                  const config::TableSpec& spec) {
-  if (std::all_of(names.begin(), names.end(), [](const auto& name) { return number(name); })) {
+  if (std::ranges::all_of(names, [](const auto& name) { return number(name).has_value(); })) {
     throw row_error(path,
                     line,
                     "has numbers where the names of the columns should be",
@@ -123,8 +124,7 @@ void check_names(const std::string& path,
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::string& name = names[i];
-    const auto same =
-        static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+    const auto same = static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
     if (same != i) {
       throw row_error(
           path,
@@ -133,7 +133,7 @@ void check_names(const std::string& path,
               "columns {} and {} have the same name '{}'", same + 1, i + 1, printable(name)));
     }
     const auto& ignored = spec.ignore;
-    if (name.empty() && std::find(ignored.begin(), ignored.end(), name) == ignored.end()) {
+    if (name.empty() && !contains(ignored, name)) {
       throw row_error(
           path,
           line,
@@ -211,7 +211,7 @@ CsvFile::CsvFile(const std::string& path, const config::TableSpec& spec) : path_
 }
 
 std::size_t CsvFile::column(std::string_view name) const {
-  const auto found = std::find(columns_.begin(), columns_.end(), name);
+  const auto found = std::ranges::find(columns_, name);
   if (found != columns_.end()) return static_cast<std::size_t>(found - columns_.begin());
   throw UserError(ErrorKind::data,
                   in_file(path_),

@@ -42,7 +42,7 @@ Rows take_test_rows(Rows& rows, const Tensor& labels, double fraction, RandomStr
     test.insert(test.end(), group.begin(), end);
     rows.insert(rows.end(), end, group.end());
   }
-  std::sort(test.begin(), test.end());
+  std::ranges::sort(test);
   return test;
 }
 
@@ -165,7 +165,7 @@ Dataset load_csv_set(const SetDef&,
     const std::int64_t fitted = validation_split_at(
         static_cast<std::int64_t>(rows.size()), options.validation_split, options.where);
     Rows fit(rows.begin(), rows.begin() + fitted);
-    std::sort(fit.begin(), fit.end());  // errors name the first line
+    std::ranges::sort(fit);  // errors name the first line
     if (text) {
       const std::vector<std::string> texts = texts_of(file, *text, fit);
       tell_cut(texts, *text);

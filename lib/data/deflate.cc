@@ -100,8 +100,7 @@ std::size_t Inflater::read(std::span<std::byte> out) {
       if (is_gzip(after)) {
         inflateReset(&s.stream);
         s.done = false;
-      } else if (std::any_of(
-                     after.begin(), after.end(), [](std::byte b) { return b != std::byte{0}; })) {
+      } else if (std::ranges::any_of(after, [](std::byte b) { return b != std::byte{0}; })) {
         throw file_error(s.file, "{} bytes follow the end of its gzip data", after.size());
       }
     } else if (status == Z_BUF_ERROR) {

@@ -41,7 +41,7 @@ constexpr std::array k_signatures{
 };
 
 bool is_text(std::string_view bytes) {
-  return !bytes.empty() && std::all_of(bytes.begin(), bytes.end(), [](char c) {
+  return !bytes.empty() && std::ranges::all_of(bytes, [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return byte >= 0x20 || c == '\n' || c == '\r' || c == '\t';
   });

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/contains.h"
 #include "core/log.h"
 #include "core/parallel.h"
 #include "core/philox.h"
@@ -41,8 +42,8 @@ Listing list_folder(const std::string& path) {
     (entries->is_directory(error) ? listing.folders : listing.files).push_back(name);
   }
   if (error) throw file_error(path, "cannot be read: {}", error.message());
-  std::sort(listing.folders.begin(), listing.folders.end());
-  std::sort(listing.files.begin(), listing.files.end());
+  std::ranges::sort(listing.folders);
+  std::ranges::sort(listing.files);
   return listing;
 }
 
@@ -103,8 +104,7 @@ void append(std::vector<LabelledPicture>& to,
 
 /// Whether a folder is one of the splits, and no class of that name.
 bool is_split(const std::string& path, const Listing& root, std::string_view name) {
-  return std::find(root.folders.begin(), root.folders.end(), name) != root.folders.end() &&
-         !list_folder(inside(path, name)).folders.empty();
+  return contains(root.folders, name) && !list_folder(inside(path, name)).folders.empty();
 }
 
 /// Folders `train` and `test`.
@@ -130,7 +130,7 @@ ImageFolder list_splits(const DataOptions& options, const Listing& root) {
         "leave test_split out");
   }
   for (const Class& each : read_classes(inside(options.path, k_test))) {
-    const auto at = std::find(folder.classes.begin(), folder.classes.end(), each.name);
+    const auto at = std::ranges::find(folder.classes, each.name);
     if (at == folder.classes.end()) {
       throw UserError(ErrorKind::data,
                       in_file(inside(inside(options.path, k_test), each.name)),
@@ -153,7 +153,7 @@ ImageFolder split_classes(const DataOptions& options, RandomStream& random) {
     const std::size_t tested = std::min(wanted, all - 1);
     if (tested > 0) shuffle(std::span(each.pictures), random);
     const std::span<std::string> test = std::span(each.pictures).first(tested);
-    std::sort(test.begin(), test.end());
+    std::ranges::sort(test);
     append(folder.test, label, test);
     append(folder.train, label, std::span(each.pictures).subspan(tested));
     folder.classes.push_back(each.name);
@@ -184,7 +184,7 @@ ImageForm form_of(const DataOptions& options, const ImageFolder& folder) {
   if (form.height != 0 && form.channels != 0) return form;
   std::vector<std::string> paths;
   for (const LabelledPicture& picture : folder.train) paths.push_back(picture.path);
-  std::sort(paths.begin(), paths.end());
+  std::ranges::sort(paths);
   Tensor picture;
   for (std::size_t i = 0; picture.shape().rank() == 0; ++i) {
     try {
@@ -224,7 +224,7 @@ std::int64_t leave_out(Split& split,
   }
   if (bad.empty()) return 0;
   constexpr std::size_t k_most_named = 5;
-  std::sort(bad.begin(), bad.end());
+  std::ranges::sort(bad);
   const std::size_t named = std::min(k_most_named, bad.size());
   log_warning("{}: {} of {} pictures cannot be read and are left out: {}{}",
               where,
@@ -288,7 +288,7 @@ std::vector<std::string> image_folder_files(const DataOptions& options) {
   for (const auto* split : {&folder.train, &folder.test}) {
     for (const LabelledPicture& picture : *split) files.push_back(picture.path);
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   return files;
 }
 

@@ -1,6 +1,5 @@
 // JPEG pictures through libjpeg.
 
-#include <algorithm>
 #include <array>
 #include <csetjmp>
 #include <cstdio>
@@ -9,6 +8,7 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
+#include "core/contains.h"
 #include "data/file.h"
 #include "data/image.h"
 
@@ -38,8 +38,7 @@ struct JpegReader {
 }
 
 void hear_message(j_common_ptr jpeg, int level) {
-  const bool damage =
-      std::find(k_damage.begin(), k_damage.end(), jpeg->err->msg_code) != k_damage.end();
+  const bool damage = contains(k_damage, jpeg->err->msg_code);
   if (level < 0 && damage) fail_jpeg(jpeg);
 }
 

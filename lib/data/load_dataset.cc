@@ -17,9 +17,8 @@ namespace halfstep::data {
 namespace {
 
 std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
+  std::ranges::transform(
+      text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
 
@@ -84,7 +83,7 @@ std::int64_t count_classes(const Dataset& dataset) {
   for (const Split* split : {&dataset.train, &dataset.test}) {
     if (split->samples() == 0) continue;
     const auto all = split->labels.span<std::int32_t>();
-    largest = std::max(largest, *std::max_element(all.begin(), all.end()));
+    largest = std::max(largest, *std::ranges::max_element(all));
   }
   return std::int64_t{largest} + 1;
 }
@@ -164,7 +163,7 @@ void name_classes(Dataset& dataset, const std::vector<std::string>& names, const
 bool find_dataset(const DataOptions& options) {
   try {
     const Located found = locate(options);
-    return std::all_of(found.files.begin(), found.files.end(), [](const std::string& path) {
+    return std::ranges::all_of(found.files, [](const std::string& path) {
       std::error_code ignored;
       return path.empty() || std::filesystem::exists(path, ignored);
     });

@@ -199,8 +199,7 @@ Tensor read_npy(std::span<const std::byte> bytes, const std::string& what) {
 
   const char order = header.descr.empty() ? ' ' : header.descr[0];
   const std::string_view code = std::string_view(header.descr).substr(header.descr.empty() ? 0 : 1);
-  const auto* type = std::find_if(
-      k_types.begin(), k_types.end(), [&](const ElementType& t) { return t.code == code; });
+  const auto* type = std::ranges::find(k_types, code, &ElementType::code);
   if (type == k_types.end() || std::string_view("<>|=").find(order) == std::string_view::npos) {
     throw file_error(what, "has elements of type '{}', which cannot be read", header.descr);
   }
@@ -229,7 +228,7 @@ Tensor read_npy(std::span<const std::byte> bytes, const std::string& what) {
     elements = reordered;
   }
   if (type->stored == DType::boolean &&
-      std::any_of(elements.begin(), elements.end(), [](std::byte b) { return b > std::byte{1}; })) {
+      std::ranges::any_of(elements, [](std::byte b) { return b > std::byte{1}; })) {
     throw file_error(what, "has booleans that are neither 0 nor 1");
   }
   if (type->stored == DType::uint64) {

@@ -119,7 +119,7 @@ SafetensorsReader::SafetensorsReader(const std::string& path) : file_(path) {
       metadata_[key] = word.get<std::string>();
     }
   }
-  std::sort(entries_.begin(), entries_.end(), [](const auto& a, const auto& b) {
+  std::ranges::sort(entries_, [](const auto& a, const auto& b) {
     return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
   });
   std::uint64_t at = 0;
@@ -162,7 +162,7 @@ void SafetensorsReader::read(const SafetensorsEntry& entry, const TensorView& to
   const std::span<std::byte> bytes(to.as<std::byte>(), to.bytes());
   file_.read(data_offset_ + entry.begin, bytes);
   if (entry.dtype == DType::boolean &&
-      std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; })) {
+      std::ranges::any_of(bytes, [](std::byte b) { return b > std::byte{1}; })) {
     throw file_error(path(), "has booleans in '{}' that are neither 0 nor 1", entry.name);
   }
 }

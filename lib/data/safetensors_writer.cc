@@ -30,7 +30,7 @@ void write_safetensors(const std::string& path,
             tensor.name);
     order.push_back(&tensor);
   }
-  std::sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
+  std::ranges::sort(order, [](const NamedTensor* a, const NamedTensor* b) {
     const std::size_t a_bytes = size_bytes(a->view.dtype);
     const std::size_t b_bytes = size_bytes(b->view.dtype);
     return a_bytes != b_bytes ? a_bytes > b_bytes : a < b;

@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/contains.h"
 #include "core/log.h"
 #include "core/printable.h"
 
@@ -27,10 +28,6 @@ constexpr std::size_t k_few_integers = 20;
 constexpr std::size_t k_most_classes = 10'000;
 /// Fewer texts than this are categories, however few the rows.
 constexpr std::size_t k_few_categories = 20;
-
-bool contains(const std::vector<std::string>& words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
 
 bool is_missing(const TableSpec& spec, std::string_view text) {
   return contains(spec.missing_values, text);
@@ -79,7 +76,7 @@ Content content_of(const CsvFile& file, const TableSpec& spec, std::size_t colum
     }
     if (content.texts++ == 0) content.first_text = row;
     std::string with_point(text);
-    std::replace(with_point.begin(), with_point.end(), ',', '.');
+    std::ranges::replace(with_point, ',', '.');
     if (number(with_point)) ++content.decimal_commas;
   }
   return content;
@@ -87,7 +84,7 @@ Content content_of(const CsvFile& file, const TableSpec& spec, std::size_t colum
 
 std::vector<std::string> sorted(const std::unordered_set<std::string_view>& words) {
   std::vector<std::string> all(words.begin(), words.end());
-  std::sort(all.begin(), all.end());
+  std::ranges::sort(all);
   return all;
 }
 
@@ -183,9 +180,8 @@ std::vector<std::int64_t> whole_rows(const CsvFile& file,
   }
   std::vector<std::int64_t> rows;
   for (std::int64_t row = 0; row < file.rows(); ++row) {
-    const auto gap = std::find_if(needed.begin(), needed.end(), [&](std::size_t column) {
-      return is_missing(spec, file.cell(row, column));
-    });
+    const auto gap = std::ranges::find_if(
+        needed, [&](std::size_t column) { return is_missing(spec, file.cell(row, column)); });
     if (gap == needed.end()) {
       rows.push_back(row);
     } else if (spec.on_missing != OnMissing::skip) {
@@ -218,11 +214,11 @@ std::vector<std::string> find_classes(const CsvFile& file,
   if (of_values == true) return {};
   const Content content = content_of(file, spec, file.column(spec.target), rows);
   const auto& distinct = content.distinct;
-  const bool integers = content.texts == 0 &&
-                        std::all_of(distinct.begin(), distinct.end(), [](std::string_view text) {
-                          const double value = *number(text);
-                          return value == std::floor(value);
-                        });
+  const bool integers =
+      content.texts == 0 && std::ranges::all_of(distinct, [](std::string_view text) {
+        const double value = *number(text);
+        return value == std::floor(value);
+      });
   if (!of_values && content.texts == 0 && (!integers || distinct.size() > k_few_integers))
     return {};
   const std::size_t most = std::min(k_most_classes, std::max(k_few_integers, rows.size() / 2));
@@ -240,7 +236,7 @@ std::vector<std::string> find_classes(const CsvFile& file,
   }
   std::vector<std::string> classes = sorted(distinct);
   if (content.texts == 0) {
-    std::sort(classes.begin(), classes.end(), [](const auto& a, const auto& b) {
+    std::ranges::sort(classes, [](const auto& a, const auto& b) {
       return std::pair(*number(a), a) < std::pair(*number(b), b);
     });
   }

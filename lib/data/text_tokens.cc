@@ -50,7 +50,7 @@ std::size_t word_size(std::string_view text) {
   const std::string_view before = text.substr(0, at);
   const std::size_t line_end = before.rfind('\n');
   const std::size_t line_start = line_end == before.npos ? 0 : line_end + 1;
-  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const auto line = 1 + std::ranges::count(before, '\n');
   throw UserError(ErrorKind::data,
                   {path, static_cast<int>(line), static_cast<int>(at - line_start) + 1, ""},
                   fmt::format("{} {:02x}", problem, static_cast<unsigned char>(text[at])),
@@ -91,7 +91,7 @@ TextVocabulary learn_vocabulary(std::span<const std::string> texts,
     });
   }
   std::vector<std::pair<std::string_view, std::int64_t>> known(uses.begin(), uses.end());
-  std::sort(known.begin(), known.end(), [](const auto& a, const auto& b) {
+  std::ranges::sort(known, [](const auto& a, const auto& b) {
     return std::pair(-a.second, a.first) < std::pair(-b.second, b.first);
   });
   if (spec.column) vocabulary.names.emplace_back(k_padding);
@@ -201,7 +201,7 @@ std::vector<std::string> text_files(const std::string& folder) {
     if (named && entry.is_regular_file()) files.push_back(path);
   }
   if (files.empty()) throw file_error(folder, "holds no texts, whose names end in .txt or .txt.gz");
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   return files;
 }
 

@@ -41,8 +41,7 @@ bool read_zip64_extra(std::span<const std::byte> extra,
     }
     extra = extra.subspan(4 + size);
   }
-  return std::none_of(
-      values.begin(), values.end(), [](const std::uint64_t* v) { return *v == k_in_zip64; });
+  return std::ranges::none_of(values, [](const std::uint64_t* v) { return *v == k_in_zip64; });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <map>
 
+#include "core/contains.h"
 #include "core/error.h"
 #include "graph/graph.h"
 #include "graph/op_handles.h"
@@ -193,7 +194,7 @@ bool is_type_set(Scanner in) {
   static constexpr std::array<std::string_view, 5> k_sets{
       "type", "numbertype", "realnumbertype", "floattype", "halffloat"};
   const std::string word = in.word();
-  return std::find(k_sets.begin(), k_sets.end(), word) != k_sets.end();
+  return contains(k_sets, word);
 }
 
 void read_attrs(Scanner& in, OpDef& op) {
@@ -292,8 +293,7 @@ OpDef define(std::string_view name,
 }
 
 OpTable::OpTable(std::vector<OpDef> ops) : ops_(std::move(ops)) {
-  std::sort(
-      ops_.begin(), ops_.end(), [](const OpDef& a, const OpDef& b) { return a.name < b.name; });
+  std::ranges::sort(ops_, {}, &OpDef::name);
   for (std::size_t i = 1; i < ops_.size(); ++i) {
     require(ops_[i - 1].name != ops_[i].name, "op '{}' is defined twice", ops_[i].name);
   }

@@ -57,8 +57,7 @@ std::optional<DType> dtype_of(const PortType& port, const Attrs& attrs) {
 }
 
 bool fits_inputs(const OpDef& op, std::size_t wanted, std::size_t given) {
-  const auto optional = std::count_if(
-      op.inputs.begin(), op.inputs.end(), [](const Port& port) { return port.optional; });
+  const auto optional = std::ranges::count_if(op.inputs, &Port::optional);
   return given <= wanted && given + static_cast<std::size_t>(optional) >= wanted;
 }
 

@@ -118,8 +118,7 @@ class Parser {
 
   static bool is_count(const OpDef& op, std::string_view attr) {
     const auto sizes = [&](const Port& port) { return port.count_attr == attr; };
-    return std::any_of(op.inputs.begin(), op.inputs.end(), sizes) ||
-           std::any_of(op.outputs.begin(), op.outputs.end(), sizes);
+    return std::ranges::any_of(op.inputs, sizes) || std::ranges::any_of(op.outputs, sizes);
   }
 
   template <class E, std::size_t N>
@@ -210,7 +209,7 @@ class Parser {
       return true;
     }
     if (attr.name == "init") {
-      const auto it = std::find(k_initializer_kinds.begin(), k_initializer_kinds.end(), value.text);
+      const auto it = std::ranges::find(k_initializer_kinds, value.text);
       variable.initializer.kind = static_cast<Initializer::Kind>(it - k_initializer_kinds.begin());
       return it != k_initializer_kinds.end();
     }

@@ -39,9 +39,8 @@ void print_node(const Graph& graph, const Node& node, std::string& text) {
   for (const auto& [name, value] : node.attrs) add_attr(name, print_attr(value));
   if (!node.origin.layer.empty()) add_attr("_layer", print_quoted(node.origin.layer));
   if (node.origin.phase != Phase::forward) add_attr("_phase", name(node.origin.phase));
-  const bool shaped = std::any_of(node.outputs.begin(), node.outputs.end(), [](const auto& type) {
-    return type.shape.rank() > 0;
-  });
+  const bool shaped =
+      std::ranges::any_of(node.outputs, [](const auto& type) { return type.shape.rank() > 0; });
   if (shaped) {
     std::string shapes;
     for (const TensorType& type : node.outputs) {

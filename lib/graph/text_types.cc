@@ -4,6 +4,7 @@
 #include <deque>
 #include <set>
 
+#include "core/contains.h"
 #include "graph/ports.h"
 #include "graph/text_attr.h"
 
@@ -53,8 +54,7 @@ void size_ports(Node& node, const std::vector<Port>& ports, int wanted) {
       }
       continue;
     }
-    const auto it = std::find_if(
-        unknown.begin(), unknown.end(), [&](const Unknown& u) { return u.attr == attr; });
+    const auto it = std::ranges::find(unknown, attr, &Unknown::attr);
     if (it == unknown.end()) {
       unknown.push_back({attr, is_list, 1});
     } else {
@@ -156,7 +156,7 @@ class Inference {
     size_ports(node, node.def->inputs, static_cast<int>(node.inputs.size()));
     size_ports(node, node.def->outputs, used);
     for (const TypeAttr& type : node.def->types) {
-      if (std::find(given.begin(), given.end(), type.name) != given.end()) continue;
+      if (contains(given, type.name)) continue;
       int size = 1;
       if (type.is_list) {
         if (node.attrs.find(type.name) == nullptr) node.attrs.set(type.name, std::vector<DType>{});
@@ -203,8 +203,7 @@ class Inference {
   }
 
   static bool sizes(const std::vector<Port>& ports, std::string_view attr) {
-    return std::any_of(
-        ports.begin(), ports.end(), [&](const Port& port) { return port.count_attr == attr; });
+    return std::ranges::any_of(ports, [&](const Port& port) { return port.count_attr == attr; });
   }
 
   /// A function may declare its output types by an attribute Tout.

@@ -94,9 +94,8 @@ void LayerPolicies::finish(const std::vector<std::string>& layers) {
   if (!map_) return;
   for (std::size_t i = 0; i < map_->overrides().size(); ++i) {
     const Override& o = map_->overrides()[i];
-    const bool used = std::any_of(layers.begin(), layers.end(), [&](const std::string& layer) {
-      return map_->matches(i, layer);
-    });
+    const bool used = std::ranges::any_of(
+        layers, [&](const std::string& layer) { return map_->matches(i, layer); });
     if (used) continue;
     if (o.match.starts_with("re:")) {
       warnings_.push_back(config::warning(

@@ -45,7 +45,7 @@ constexpr auto k_threshold_names = [] {
   std::array<std::array<char, k_kinds[0].size()>, 2 * k_thresholds> names{};
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::string_view kind = k_kinds[i / k_thresholds];
-    std::copy(kind.begin(), kind.end(), names[i].begin());
+    std::ranges::copy(kind, names[i].begin());
     std::size_t number = i % k_thresholds;
     for (std::size_t digit = 1; digit <= 3; ++digit, number /= 10) {
       names[i][kind.size() - digit] = static_cast<char>('0' + number % 10);

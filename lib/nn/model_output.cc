@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 
 #include "config/warning_codes.h"
+#include "core/contains.h"
 #include "graph/op_handles.h"
 #include "graph/ops/ops.h"
 
@@ -40,7 +40,7 @@ bool gives_probabilities(const graph::Graph& graph, Value output) {
     seen[static_cast<std::size_t>(id)] = true;
     const graph::Node& node = graph.node(id);
     if (squashes(node.op)) return true;
-    if (std::find(k_unbounded.begin(), k_unbounded.end(), node.op) != k_unbounded.end()) continue;
+    if (contains(k_unbounded, node.op)) continue;
     for (const Value& input : node.inputs) open.push_back(input.node);
   }
   return false;

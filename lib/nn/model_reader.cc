@@ -44,7 +44,7 @@ bool is_name(std::string_view text) {
            ch == '_';
   };
   const auto inner = [&](char ch) { return word(ch) || ch == '-' || ch == '.'; };
-  return !text.empty() && word(text.front()) && std::all_of(text.begin(), text.end(), inner);
+  return !text.empty() && word(text.front()) && std::ranges::all_of(text, inner);
 }
 
 class ModelReader {
@@ -119,8 +119,8 @@ class ModelReader {
   }
 
   void add_input(std::string name, const std::vector<std::int64_t>& extents, std::string_view at) {
-    const bool positive = std::all_of(
-        extents.begin(), extents.end(), [](std::int64_t extent) { return extent >= 1; });
+    const bool positive =
+        std::ranges::all_of(extents, [](std::int64_t extent) { return extent >= 1; });
     if (extents.empty() || !positive) {
       broken(at, "must be a list of extents of at least 1");
     } else if (extents.size() >= Shape::k_max_rank) {
@@ -270,7 +270,7 @@ class ModelReader {
     if (found.empty()) return;
     if (found[0].source.node < 0) {
       diagnostics_.error(where, fmt::format("'{}' is an input, not a node", name));
-    } else if (std::any_of(outputs_.begin(), outputs_.end(), [&](const Reference& other) {
+    } else if (std::ranges::any_of(outputs_, [&](const Reference& other) {
                  return other.source == found[0].source;
                })) {
       diagnostics_.error(where, fmt::format("'{}' is an output already", name));

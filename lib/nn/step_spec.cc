@@ -30,9 +30,8 @@ void warn(std::vector<config::Warning>& warnings,
 bool uses_float16(const graph::Graph& graph) {
   for (int id = 0; id < graph.size(); ++id) {
     const std::vector<graph::TensorType>& outputs = graph.node(id).outputs;
-    if (std::any_of(outputs.begin(), outputs.end(), [](const graph::TensorType& type) {
-          return type.dtype == DType::float16;
-        })) {
+    if (std::ranges::any_of(
+            outputs, [](const graph::TensorType& type) { return type.dtype == DType::float16; })) {
       return true;
     }
   }
@@ -208,13 +207,12 @@ std::vector<config::Warning> precision_warnings(const config::RunSpec& spec,
                      name(graph.type(output.inputs[0]).dtype)));
   }
   const auto half_weights = [&graph](const ModelNode& node) {
-    return std::any_of(
-        graph.variables().begin(), graph.variables().end(), [&node](const graph::Variable& v) {
-          return v.layer == node.name && v.role == graph::Role::weight && is_half(v.type.dtype) &&
-                 is_half(node.precision.policy.variable);
-        });
+    return std::ranges::any_of(graph.variables(), [&node](const graph::Variable& v) {
+      return v.layer == node.name && v.role == graph::Role::weight && is_half(v.type.dtype) &&
+             is_half(node.precision.policy.variable);
+    });
   };
-  const auto node = std::find_if(step.model.nodes.begin(), step.model.nodes.end(), half_weights);
+  const auto node = std::ranges::find_if(step.model.nodes, half_weights);
   const bool own_weights = node != step.model.nodes.end();
   if (own_weights) {
     const std::string_view dtype = name(node->precision.policy.variable);

@@ -7,6 +7,7 @@
 #include <set>
 #include <string_view>
 
+#include "core/contains.h"
 #include "precision/paint.h"
 
 namespace halfstep::precision {
@@ -127,9 +128,8 @@ class Planner {
 
     std::vector<Reader>& old = readers(source);
     std::erase_if(old, [&](const Reader& reader) {
-      return std::any_of(moved.begin(), moved.end(), [&](const Reader& m) {
-        return m.id == reader.id && m.input == reader.input;
-      });
+      return std::ranges::any_of(
+          moved, [&](const Reader& m) { return m.id == reader.id && m.input == reader.input; });
     });
     old.push_back({id, 0});
     for (const Reader& reader : moved) {
@@ -146,8 +146,7 @@ class Planner {
   bool is_counted(int id) const {
     if (is_cast(id)) return true;
     const Node& node = graph_.node(id);
-    return std::find(k_uncounted.begin(), k_uncounted.end(), node.op) == k_uncounted.end() &&
-           !reads_ref_variable(graph_, node);
+    return !contains(k_uncounted, node.op) && !reads_ref_variable(graph_, node);
   }
 
   std::string unique_name(CastSource source, bool to_half) {

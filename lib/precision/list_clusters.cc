@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "core/contains.h"
+
 namespace halfstep::precision {
 namespace {
 
@@ -34,11 +36,6 @@ constexpr std::array<std::string_view, 7> k_boundaries{"_Arg",
                                                        "PartitionedCall",
                                                        "Placeholder",
                                                        "StatefulPartitionedCall"};
-
-template <std::size_t N>
-bool contains(const std::array<std::string_view, N>& ops, std::string_view op) {
-  return std::find(ops.begin(), ops.end(), op) != ops.end();
-}
 
 class Finder {
  public:
@@ -100,7 +97,7 @@ class Finder {
         }
       }
     }
-    std::sort(cluster.elements.begin(), cluster.elements.end());
+    std::ranges::sort(cluster.elements);
     cluster.elements.erase(std::unique(cluster.elements.begin(), cluster.elements.end()),
                            cluster.elements.end());
     if (!cluster.reason.empty()) {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "core/contains.h"
+
 namespace halfstep::precision {
 namespace {
 
@@ -159,7 +161,7 @@ constexpr std::array k_all_lists{List::allow, List::infer, List::deny, List::cle
 
 template <class E>
 std::optional<E> named(std::string_view text, const std::array<std::string_view, 4>& names) {
-  const auto it = std::find(names.begin(), names.end(), text);
+  const auto it = std::ranges::find(names, text);
   if (it == names.end()) return std::nullopt;
   return static_cast<E>(it - names.begin());
 }
@@ -230,8 +232,7 @@ std::vector<std::string> level_names() { return {k_levels.begin(), k_levels.end(
 
 bool ListEdits::empty() const {
   const auto none = [](const std::vector<Item>& items) { return items.empty(); };
-  return std::all_of(add.begin(), add.end(), none) &&
-         std::all_of(remove.begin(), remove.end(), none);
+  return std::ranges::all_of(add, none) && std::ranges::all_of(remove, none);
 }
 
 std::optional<List> OpLists::of(std::string_view op) const {
@@ -304,7 +305,7 @@ UnknownEdits unknown_ops(std::span<const ListEdits> edits,
   UnknownEdits unknown;
   const auto check = [&](const ListEdits& round, const std::vector<ListEdits::Item>& items) {
     for (const ListEdits::Item& item : items) {
-      if (std::find(known.begin(), known.end(), item.op) != known.end()) continue;
+      if (contains(known, item.op)) continue;
       (round.lenient ? unknown.warnings : unknown.errors)
           .push_back({item.where,
                       fmt::format("no table knows the op '{}'", item.op),

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/contains.h"
 #include "graph/op_handles.h"
 #include "precision/list_clusters.h"
 #include "precision/reasons.h"
@@ -44,7 +45,7 @@ class Painter {
       }
     }
     seed_allow();
-    const bool found = std::find(allow_.begin(), allow_.end(), true) != allow_.end();
+    const bool found = contains(allow_, true);
     if (found) {
       spread_deny();
       match_clusters();
@@ -126,8 +127,8 @@ class Painter {
       return false;
     }
     const auto is_ref = [](const graph::Port& port) { return port.ref; };
-    return std::none_of(node.def->inputs.begin(), node.def->inputs.end(), is_ref) &&
-           std::none_of(node.def->outputs.begin(), node.def->outputs.end(), is_ref);
+    return std::ranges::none_of(node.def->inputs, is_ref) &&
+           std::ranges::none_of(node.def->outputs, is_ref);
   }
 
   void seed_allow() {
@@ -351,7 +352,7 @@ class Painter {
     for (const ListCluster& cluster : clusters_) {
       if (painted.step != Step::list_cluster || cluster.reason.empty()) continue;
       const auto& members = cluster.elements;
-      if (std::binary_search(members.begin(), members.end(), v)) facts.cluster = cluster.reason;
+      if (std::ranges::binary_search(members, v)) facts.cluster = cluster.reason;
     }
     const int cause = painted.cause;
     painted.reason = reason(graph_,

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <limits>
 
+#include "core/contains.h"
 #include "graph/op_def.h"
 #include "graph/op_handles.h"
 #include "graph/ports.h"
@@ -32,7 +33,7 @@ std::string lower(std::string_view text) {
 bool is_cpu_without_float16(std::string_view arch) {
   static constexpr std::array<std::string_view, 6> k_names{
       "sse4", "avx2", "avx512", "avx512_bf16", "amx", "amx_bf16"};
-  return std::find(k_names.begin(), k_names.end(), arch) != k_names.end();
+  return contains(k_names, arch);
 }
 
 /// Why the device gates exclude the graph, or "".
@@ -213,7 +214,7 @@ class Assembler {
       inserted.input = fmt::format("{}:{}", graph_.node(input.node).name, input.port);
       std::vector<int> readers;
       for (int reader : readers_[c]) readers.push_back(new_id_[at(reader)]);
-      std::sort(readers.begin(), readers.end());
+      std::ranges::sort(readers);
       for (int reader : readers) inserted.consumers.push_back(graph_.node(reader).name);
       result.casts.push_back(std::move(inserted));
     }
@@ -296,7 +297,7 @@ void run(Graph graph, const OpTable& ops, const RewriteOptions& options, Rewrite
     converted[static_cast<std::size_t>(types.vertex(v).node)] = true;
   }
   result.converted_attrs = static_cast<int>(plan.retyped.size());
-  result.nodes_converted = static_cast<int>(std::count(converted.begin(), converted.end(), true));
+  result.nodes_converted = static_cast<int>(std::ranges::count(converted, true));
   result.casts_counted = plan.counted;
   result.paint = std::move(painting.vertices);
   Assembler(graph, plan, ops, options.target()).run(result);

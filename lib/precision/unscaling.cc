@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "config/warning_codes.h"
+#include "core/contains.h"
 #include "core/half.h"
 #include "graph/op_handles.h"
 
@@ -31,8 +32,7 @@ constexpr std::array<std::string_view, 4> k_transparent{
     "Cast", "Identity", "ReadVariableOp", "StopGradient"};
 
 bool is_transparent(const Node& node) {
-  return !node.inputs.empty() &&
-         std::find(k_transparent.begin(), k_transparent.end(), node.op) != k_transparent.end();
+  return !node.inputs.empty() && contains(k_transparent, node.op);
 }
 
 bool is_division(const Node& node) {
@@ -116,9 +116,9 @@ class UnscalingFinder {
     if (node.outputs.empty()) return false;
     if (node.outputs[0].dtype != DType::float32) return node.outputs[0].dtype == DType::float16;
     const std::vector<int>& users = users_[at(id)];
-    return !users.empty() && std::all_of(users.begin(), users.end(), [&](int user) {
+    return !users.empty() && std::ranges::all_of(users, [&](int user) {
       return is_cast(user, DType::float32, DType::float16);
-    }) && std::all_of(node.inputs.begin(), node.inputs.end(), [&](const Value& input) {
+    }) && std::ranges::all_of(node.inputs, [&](const Value& input) {
       return is_cast(input.node, DType::float16, DType::float32);
     });
   }
@@ -169,9 +169,8 @@ class UnscalingFinder {
     for (int id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);
       if (!node.is(graph::ops::k_mul)) continue;
-      const bool product = std::any_of(node.inputs.begin(), node.inputs.end(), [&](Value input) {
-        return source(input).key() == scale.key();
-      });
+      const bool product = std::ranges::any_of(
+          node.inputs, [&](Value input) { return source(input).key() == scale.key(); });
       if (product) open.push_back(id);
     }
     while (!open.empty()) {

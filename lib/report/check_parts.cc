@@ -5,6 +5,7 @@
 #include <cmath>
 #include <span>
 
+#include "core/contains.h"
 #include "report/text.h"
 
 namespace halfstep::report {
@@ -51,11 +52,10 @@ void check_exit_code(const std::string& status,
                      std::optional<std::int64_t> code,
                      std::span<const int> codes,
                      const Member& report) {
-  report["exit_code"].must(
-      std::find(codes.begin(), codes.end(), code.value_or(k_null_code)) != codes.end(),
-      "is {}, which does not fit the status \"{}\"",
-      code ? std::to_string(*code) : "null",
-      status);
+  report["exit_code"].must(contains(codes, code.value_or(k_null_code)),
+                           "is {}, which does not fit the status \"{}\"",
+                           code ? std::to_string(*code) : "null",
+                           status);
 }
 
 void check_history(const History& history, const Member& at) {

@@ -219,8 +219,7 @@ std::string missed_targets(const CompareReport& report) {
 int exit_code(const CompareReport& report) {
   const Ending& ending = ending_named(report.status);
   if (ending.state == RunState::interrupted) return ending.study[0];
-  const bool failed = std::any_of(
-      report.gates.begin(), report.gates.end(), [](const GateBlock& gate) { return gate.failed; });
+  const bool failed = std::ranges::any_of(report.gates, &GateBlock::failed);
   if (failed || !missed_targets(report).empty()) return static_cast<int>(ErrorKind::target);
   return report.paired ? ending.study[0] : 0;
 }

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "config/warning_codes.h"
+#include "core/contains.h"
 #include "core/half.h"
 #include "graph/op_handles.h"
 #include "nn/step_graph.h"
@@ -103,10 +104,7 @@ void size_hint(const HintContext& c) {
 void cast_hint(const HintContext& c) {
   constexpr double k_much = 0.25;
   if (c.e.bytes == 0 || c.e.cast_bytes < k_much * c.e.bytes) return;
-  const auto largest = std::max_element(
-      c.e.ops.begin(), c.e.ops.end(), [](const ExplainedOp& a, const ExplainedOp& b) {
-        return a.cast_bytes < b.cast_bytes;
-      });
+  const auto largest = std::ranges::max_element(c.e.ops, {}, &ExplainedOp::cast_bytes);
   c.add(config::k_many_casts,
         "",
         fmt::format("casts read and write {}, where all ops together write {}; {} of it by {}{}",
@@ -168,7 +166,7 @@ void deny_hints(const HintContext& c) {
                                                             "SparseSoftmaxCrossEntropyWithLogits"};
   std::map<std::string, std::string> denied;  // op -> the first of its nodes
   for (const plan::RewriteDecision& d : c.e.rewrite.decisions) {
-    const bool loss = std::find(k_losses.begin(), k_losses.end(), d.op) != k_losses.end();
+    const bool loss = contains(k_losses, d.op);
     if (d.list == "deny" && !loss) denied.emplace(d.op, d.node);
   }
   if (denied.empty()) return;

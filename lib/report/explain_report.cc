@@ -9,6 +9,7 @@
 
 #include "backend/cost_model.h"
 #include "backend/cuda/rows.h"
+#include "core/contains.h"
 #include "graph/op_handles.h"
 #include "graph/ops/elementwise.h"
 #include "passes/lowering.h"
@@ -28,7 +29,7 @@ double bytes_of(const graph::TensorType& type) {
 bool is_source(const Node& node) {
   static constexpr std::array<std::string_view, 5> k_sources{
       "Const", "Placeholder", "VarHandleOp", "ReadVariableOp", "NoOp"};
-  return std::find(k_sources.begin(), k_sources.end(), node.op) != k_sources.end();
+  return contains(k_sources, node.op);
 }
 
 /// The decision about each node: that of its attribute T, of a cast's target, else its first.
@@ -196,7 +197,7 @@ class Explainer {
   void add_reads(int id, std::vector<int>& reads) const {
     const int index = op_of_[at(id)];
     if (index >= 0) {
-      if (std::find(reads.begin(), reads.end(), index) == reads.end()) reads.push_back(index);
+      if (!contains(reads, index)) reads.push_back(index);
       return;
     }
     const Node& node = graph_.node(id);
@@ -329,8 +330,8 @@ void add_up(Explanation& e) {
 }  // namespace
 
 const ExplainedOp* Explanation::find(std::string_view name) const {
-  const auto it = std::find_if(
-      ops.begin(), ops.end(), [&](const ExplainedOp& op) { return op.row.name == name; });
+  const auto it =
+      std::ranges::find_if(ops, [&](const ExplainedOp& op) { return op.row.name == name; });
   return it == ops.end() ? nullptr : &*it;
 }
 

@@ -104,8 +104,7 @@ Groups grouped(const Explanation& e, bool verbose) {
     if (!verbose && !is_main_phase(op.row.phase)) continue;
     std::string heading = group_name(op);
     if (heading != op.row.phase && op.row.phase != "forward") heading += ", " + op.row.phase;
-    auto it = std::find_if(
-        groups.begin(), groups.end(), [&](const auto& group) { return group.first == heading; });
+    auto it = std::ranges::find(groups, heading, &Groups::value_type::first);
     if (it == groups.end()) {
       groups.emplace_back(heading, std::vector<const ExplainedOp*>{});
       it = groups.end() - 1;
@@ -124,8 +123,7 @@ std::vector<Run> runs(const Explanation& e, const std::vector<const ExplainedOp*
       continue;
     }
     auto& names = result.back().names;
-    const auto it =
-        std::find_if(names.begin(), names.end(), [&](const auto& n) { return n.first == name; });
+    const auto it = std::ranges::find_if(names, [&](const auto& n) { return n.first == name; });
     if (it == names.end()) {
       names.emplace_back(name, 1);
     } else {

@@ -16,8 +16,7 @@ struct Pair {
 
 template <std::size_t N>
 std::string_view find(const std::array<Pair, N>& pairs, std::string_view key) {
-  const auto it =
-      std::find_if(pairs.begin(), pairs.end(), [&](const Pair& p) { return p.key == key; });
+  const auto it = std::ranges::find(pairs, key, &Pair::key);
   return it == pairs.end() ? "" : it->text;
 }
 

@@ -67,7 +67,7 @@ void name_runs(std::vector<FinishedRun>& runs) {
   const auto unique = [&](auto name_of) {
     std::map<std::string, int> seen;
     for (const FinishedRun& f : runs) ++seen[name_of(f)];
-    return std::all_of(seen.begin(), seen.end(), [](const auto& row) { return row.second == 1; });
+    return std::ranges::all_of(seen, [](const auto& row) { return row.second == 1; });
   };
   const auto by_policy = [](const FinishedRun& f) { return f.run.policy; };
   const auto by_directory = [](const FinishedRun& f) {
@@ -87,10 +87,7 @@ void name_runs(std::vector<FinishedRun>& runs) {
 std::map<std::string, std::string> flat_config(const Json& config) {
   std::map<std::string, std::string> flat;
   walk(config, "", [&](const std::string& path, const Json& json) {
-    const bool nested =
-        json.is_array() && std::any_of(json.begin(), json.end(), [](const Json& item) {
-          return item.is_structured();
-        });
+    const bool nested = json.is_array() && std::ranges::any_of(json, &Json::is_structured);
     if (nested || json.is_object()) return true;
     flat[path] = json.is_string() ? json.get<std::string>() : json.dump();
     return false;
@@ -135,9 +132,8 @@ std::vector<DifferenceBlock> config_differences(const std::vector<FinishedRun>& 
       const auto it = values.find(path);
       difference.values.push_back(it == values.end() ? "-" : it->second);
     }
-    const bool same = std::all_of(difference.values.begin(),
-                                  difference.values.end(),
-                                  [&](const std::string& v) { return v == difference.values[0]; });
+    const bool same = std::ranges::all_of(
+        difference.values, [&](const std::string& v) { return v == difference.values[0]; });
     if (!same) differences.push_back(std::move(difference));
   }
   return differences;

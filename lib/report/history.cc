@@ -15,9 +15,8 @@ namespace {
 template <class Block>
 const Column* column_of(const Block& block, std::string_view name) {
   if (name == "loss") return &block.loss;
-  const auto it = std::find_if(block.metrics.begin(), block.metrics.end(), [&](const auto& metric) {
-    return metric.first == name;
-  });
+  const auto it =
+      std::ranges::find_if(block.metrics, [&](const auto& metric) { return metric.first == name; });
   return it == block.metrics.end() ? nullptr : &it->second;
 }
 
@@ -46,17 +45,15 @@ std::vector<std::string> History::metric_names() const {
 
 const Column* History::metric(std::string_view name) const { return column_of(*this, name); }
 
-std::int64_t History::whole_epochs() const {
-  return std::count(partial.begin(), partial.end(), false);
-}
+std::int64_t History::whole_epochs() const { return std::ranges::count(partial, false); }
 
 History history_block(const std::vector<train::EpochRecord>& epochs,
                       const std::vector<std::string>& metrics) {
   History history;
   std::vector<std::string> names{"loss"};
   names.insert(names.end(), metrics.begin(), metrics.end());
-  const bool validation = std::any_of(
-      epochs.begin(), epochs.end(), [](const auto& epoch) { return !epoch.validation.empty(); });
+  const bool validation =
+      std::ranges::any_of(epochs, [](const auto& epoch) { return !epoch.validation.empty(); });
   const auto column = [&](const std::string& name, train::Metrics train::EpochRecord::*split) {
     Column values;
     for (const train::EpochRecord& e : epochs) {

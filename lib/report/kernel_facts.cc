@@ -37,9 +37,7 @@ constexpr std::array k_techniques{
 
 const Technique* technique_of(std::string_view kernel) {
   const std::string_view first = kernel.substr(0, kernel.find('/'));
-  const auto it = std::find_if(k_techniques.begin(), k_techniques.end(), [&](const Technique& t) {
-    return t.name == first;
-  });
+  const auto it = std::ranges::find(k_techniques, first, &Technique::name);
   return it == k_techniques.end() ? nullptr : &*it;
 }
 
@@ -57,9 +55,8 @@ bool accumulates(std::string_view op) {
                                                             "BiasAddGrad",
                                                             "RNN",
                                                             "Attention"};
-  return std::any_of(k_parts.begin(), k_parts.end(), [&](std::string_view part) {
-    return op.find(part) != std::string_view::npos;
-  });
+  return std::ranges::any_of(
+      k_parts, [&](std::string_view part) { return op.find(part) != std::string_view::npos; });
 }
 
 bool may_use_tf32(const train::Session& session) {

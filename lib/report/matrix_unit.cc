@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 
 #include "backend/capabilities.h"
+#include "core/contains.h"
 #include "core/error.h"
 
 namespace halfstep::report {
@@ -48,7 +48,7 @@ constexpr std::array<std::string_view, 27> k_gpus{
 
 bool is_known_gpu(std::string_view arch) {
   if (arch.ends_with('a') || arch.ends_with('f')) arch.remove_suffix(1);
-  return std::find(k_gpus.begin(), k_gpus.end(), arch) != k_gpus.end();
+  return contains(k_gpus, arch);
 }
 
 void refuse_arch(std::string_view arch, std::vector<std::string> other) {

@@ -102,8 +102,7 @@ std::string rank_text(const train::Session& session,
                       const std::string& host,
                       const train::TrainResult& result) {
   // Without a counted step all of them.
-  const bool counted = std::any_of(
-      result.steps.begin(), result.steps.end(), [](const auto& step) { return step.counted; });
+  const bool counted = std::ranges::any_of(result.steps, &train::StepSample::counted);
   train::StepSample sums;
   std::vector<double> totals;
   for (const train::StepSample& step : result.steps) {
@@ -130,8 +129,8 @@ std::string rank_text(const train::Session& session,
   block.arena_bytes = result.memory.arena_bytes;
   if (!totals.empty()) {
     block.step_median = median(totals);
-    block.step_min = *std::min_element(totals.begin(), totals.end());
-    block.step_max = *std::max_element(totals.begin(), totals.end());
+    block.step_min = *std::ranges::min_element(totals);
+    block.step_max = *std::ranges::max_element(totals);
   }
   return to_json(block).dump();
 }
@@ -154,7 +153,7 @@ ParallelBlock parallel_block(const train::Session& session, const std::vector<st
     summing += rank.summing_seconds;
     hidden += std::max(0.0, rank.summing_seconds - rank.waited_seconds);
   }
-  const auto slowest = std::max_element(compute.begin(), compute.end());
+  const auto slowest = std::ranges::max_element(compute);
   block.slowest = slowest - compute.begin();
   const double median = halfstep::median(compute);
   block.imbalance = median > 0 ? *slowest / median : 1;

@@ -36,13 +36,12 @@ std::string gradient_dtype(const config::PrecisionSpec& spec,
 std::optional<Float16Gemm> float16_gemm(const config::PrecisionSpec& spec,
                                         const plan::Plan& plan,
                                         const std::vector<OpRow>& rows) {
-  const bool any = std::any_of(rows.begin(), rows.end(), [](const OpRow& row) {
-    return row.compute_dtype == "float16" && row.flops > 0;
-  });
+  const bool any = std::ranges::any_of(
+      rows, [](const OpRow& row) { return row.compute_dtype == "float16" && row.flops > 0; });
   if (!any) return std::nullopt;
   const bool exact = spec.float16_gemm == config::Float16Gemm::exact;
   const std::span<const plan::KernelChoice> launches = plan.kernels();
-  const bool packs = std::any_of(launches.begin(), launches.end(), [&](const auto& launch) {
+  const bool packs = std::ranges::any_of(launches, [&](const auto& launch) {
     const graph::Node& node = plan.graph().node(launch.node);
     return node.is(graph::ops::k_packed_matmul) ||
            (node.attrs.find("float16_products") != nullptr && launch.kernel.ends_with("by halves"));

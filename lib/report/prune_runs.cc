@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "core/contains.h"
 #include "core/directory_lock.h"
 #include "core/error.h"
 #include "core/printable.h"
@@ -120,8 +121,7 @@ std::uint64_t PrunePlan::bytes() const {
 }
 
 std::int64_t PrunePlan::removals() const {
-  return std::count_if(
-      items.begin(), items.end(), [](const PruneItem& item) { return item.refusal.empty(); });
+  return std::ranges::count_if(items, [](const PruneItem& item) { return item.refusal.empty(); });
 }
 
 PrunePlan plan_prune(const RunIndex& index, const PruneRules& rules, const std::string& now) {
@@ -131,13 +131,10 @@ PrunePlan plan_prune(const RunIndex& index, const PruneRules& rules, const std::
       rules.keep ? newest(index.runs, *rules.keep) : std::vector<std::string>{};
   constexpr double k_day = 86400;
   const std::optional<double> today = unix_seconds(now);
-  const auto asked = [&](RunState state) {
-    return std::find(rules.states.begin(), rules.states.end(), state) != rules.states.end();
-  };
   for (const RunEntry& run : index.runs) {
-    if (std::find(kept.begin(), kept.end(), run.path) != kept.end()) continue;
-    if (!rules.states.empty() && !asked(run.state)) continue;
-    if (run.state == RunState::damaged && !asked(run.state)) continue;
+    if (contains(kept, run.path)) continue;
+    if (!rules.states.empty() && !contains(rules.states, run.state)) continue;
+    if (run.state == RunState::damaged && !contains(rules.states, run.state)) continue;
     if (rules.older_than_days) {
       const std::optional<double> ended =
           unix_seconds(run.ended_at.empty() ? run.started_at : run.ended_at);
@@ -149,9 +146,8 @@ PrunePlan plan_prune(const RunIndex& index, const PruneRules& rules, const std::
         run.state == RunState::running ? "is used by a process" : refusal(run.path, true);
     plan.items.push_back(std::move(item));
   }
-  std::stable_sort(plan.items.begin(), plan.items.end(), [](const auto& a, const auto& b) {
-    return a.run.started_at < b.run.started_at;
-  });
+  std::ranges::stable_sort(
+      plan.items, [](const auto& a, const auto& b) { return a.run.started_at < b.run.started_at; });
   for (const std::string& leftover : index.leftovers) {
     if (!refusal(leftover, false).empty()) continue;
     plan.leftovers.push_back(leftover);

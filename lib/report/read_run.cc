@@ -27,9 +27,8 @@ Tensor no_samples(const Json& dtype, const Json& shape) {
 }
 
 data::TextVocabulary text_vocabulary(const std::string& tokens, std::vector<std::string> names) {
-  const auto kind = std::find_if(config::k_text_tokens.begin(),
-                                 config::k_text_tokens.end(),
-                                 [&](const auto& each) { return each.name == tokens; });
+  const auto kind = std::ranges::find_if(config::k_text_tokens,
+                                         [&](const auto& each) { return each.name == tokens; });
   if (kind == config::k_text_tokens.end()) throw std::invalid_argument("unknown tokens");
   return {kind->value, std::move(names)};
 }

@@ -57,9 +57,8 @@ std::string_view without_temporary(std::string_view name) {
 
 bool is_run_file(std::string_view name) {
   const auto is = [name](std::string_view known) { return known == name; };
-  return std::any_of(k_first_files.begin(), k_first_files.end(), is) ||
-         std::any_of(k_other_files.begin(), k_other_files.end(), is) || is_config_copy(name) ||
-         std::any_of(export_table().begin(), export_table().end(), [&](const Exporter* exporter) {
+  return std::ranges::any_of(k_first_files, is) || std::ranges::any_of(k_other_files, is) ||
+         is_config_copy(name) || std::ranges::any_of(export_table(), [&](const Exporter* exporter) {
            return is(exporter->file);
          });
 }
@@ -92,7 +91,7 @@ std::string config_copy_file(std::size_t index) {
 
 bool is_run_directory(const fs::path& directory) {
   std::error_code error;
-  return std::all_of(k_first_files.begin(), k_first_files.end(), [&](std::string_view name) {
+  return std::ranges::all_of(k_first_files, [&](std::string_view name) {
     return fs::symlink_status(directory / name, error).type() == fs::file_type::regular;
   });
 }
@@ -117,7 +116,7 @@ std::vector<std::string> foreign_files(const fs::path& directory) {
                     {directory.string(), 0, 0, ""},
                     "cannot be read: " + error.code().message());
   }
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   return found;
 }
 

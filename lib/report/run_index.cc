@@ -46,7 +46,7 @@ constexpr std::array<std::string_view, N> words(Use use) {
 
 constexpr auto k_run_statuses = words<k_endings.size()>([](const Ending&) { return true; });
 constexpr auto k_study_statuses =
-    words<std::count_if(k_endings.begin(), k_endings.end(), ends_studies)>(ends_studies);
+    words<std::ranges::count_if(k_endings, ends_studies)>(ends_studies);
 
 /// Folders between the searched one and a run: runs/<group>/<name>/<run>.
 constexpr int k_most_levels = 3;
@@ -72,7 +72,7 @@ Listing list_folder(const fs::path& directory) {
     listing.empty = false;
     if (type == fs::file_type::directory) listing.folders.push_back(entry.path());
   }
-  std::sort(listing.folders.begin(), listing.folders.end());
+  std::ranges::sort(listing.folders);
   return listing;
 }
 
@@ -115,8 +115,7 @@ std::span<const std::string_view> names_of(RunState) { return k_states; }
 std::string_view name(RunState state) { return k_states[static_cast<std::size_t>(state)]; }
 
 const Ending& ending_named(std::string_view status) {
-  const auto* found = std::find_if(
-      k_endings.begin(), k_endings.end(), [&](const Ending& e) { return e.status == status; });
+  const auto* found = std::ranges::find(k_endings, status, &Ending::status);
   require(found != k_endings.end(), "no run ends as {}", status);
   return *found;
 }
@@ -130,7 +129,7 @@ std::span<const std::string_view> study_statuses() { return k_study_statuses; }
 
 RunState run_state_named(std::string_view word, const std::string& flag) {
   const std::span<const std::string_view> states = names_of(RunState());
-  const auto found = std::find(states.begin(), states.end(), word);
+  const auto found = std::ranges::find(states, word);
   if (found != states.end()) return static_cast<RunState>(found - states.begin());
   throw UserError(ErrorKind::config,
                   {flag, 0, 0, ""},
@@ -144,8 +143,7 @@ std::optional<double> RunEntry::value() const {
 }
 
 const PolicyResult* RunEntry::result(std::string_view policy) const {
-  const auto it = std::find_if(
-      results.begin(), results.end(), [&](const PolicyResult& r) { return r.policy == policy; });
+  const auto it = std::ranges::find(results, policy, &PolicyResult::policy);
   return it == results.end() ? nullptr : &*it;
 }
 
@@ -229,8 +227,8 @@ const RunEntry& resolve_run(const RunIndex& index, const std::string& word) {
                     {"RUN", 0, 0, ""},
                     fmt::format("'{}' means several runs: {}", word, fmt::join(these, ", ")));
   }
-  if (!inside.empty()) return **std::min_element(inside.begin(), inside.end(), newer);
-  std::sort(names.begin(), names.end());
+  if (!inside.empty()) return **std::ranges::min_element(inside, newer);
+  std::ranges::sort(names);
   names.erase(std::unique(names.begin(), names.end()), names.end());
   std::erase(names, "");
   const std::string hint = did_you_mean(word, names);

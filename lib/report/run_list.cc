@@ -9,6 +9,7 @@
 
 #include "config/differences.h"
 #include "config/training_spec.h"
+#include "core/contains.h"
 #include "core/error.h"
 #include "core/printable.h"
 #include "report/bench_report.h"
@@ -90,11 +91,6 @@ std::vector<std::string> metrics_of(const std::vector<RunEntry>& runs) {
   return {names.begin(), names.end()};
 }
 
-template <class List, class T>
-bool among(const List& list, const T& value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
-
 /// The policies whose values count for a run: see best_run().
 std::vector<std::string> policies_meant(const RunEntry& run,
                                         const std::string& metric,
@@ -103,7 +99,7 @@ std::vector<std::string> policies_meant(const RunEntry& run,
   if (policies.empty() && metric != k_speedup_metric) return {run.listed_policy};
   std::vector<std::string> meant;
   for (const PolicyResult& result : run.results) {
-    if (policies.empty() || among(policies, result.policy)) meant.push_back(result.policy);
+    if (policies.empty() || contains(policies, result.policy)) meant.push_back(result.policy);
   }
   return meant;
 }
@@ -147,7 +143,7 @@ std::string usual_metric(const std::vector<RunEntry>& from_newest) {
   for (const RunEntry& run : from_newest) {
     if (!run.metric.empty()) return run.metric;
   }
-  const bool timed = std::any_of(from_newest.begin(), from_newest.end(), [](const RunEntry& run) {
+  const bool timed = std::ranges::any_of(from_newest, [](const RunEntry& run) {
     return run.kind == BenchReport::k_kind && run.step_time.has_value();
   });
   if (timed) return std::string(k_step_time_metric);
@@ -158,7 +154,7 @@ std::string usual_metric(const std::vector<RunEntry>& from_newest) {
 
 void check(const RunFilter& filter, const RunIndex& index) {
   for (const std::string& kind : filter.kinds) {
-    if (among(run_kinds(), kind)) continue;
+    if (contains(run_kinds(), kind)) continue;
     throw UserError(ErrorKind::config,
                     {"--kind", 0, 0, ""},
                     fmt::format("unknown kind of run '{}'", kind),
@@ -178,11 +174,11 @@ void check(const RunFilter& filter, const RunIndex& index) {
 std::vector<RunEntry> chosen_runs(const RunIndex& index, const RunFilter& filter) {
   std::vector<RunEntry> runs = index.runs;
   std::erase_if(runs, [&](const RunEntry& run) {
-    if (!filter.states.empty() && !among(filter.states, run.state)) return true;
-    if (!filter.kinds.empty() && !among(filter.kinds, run.kind)) return true;
+    if (!filter.states.empty() && !contains(filter.states, run.state)) return true;
+    if (!filter.kinds.empty() && !contains(filter.kinds, run.kind)) return true;
     return !filter.policies.empty() &&
-           std::none_of(run.policies.begin(), run.policies.end(), [&](const std::string& policy) {
-             return among(filter.policies, policy);
+           std::ranges::none_of(run.policies, [&](const std::string& policy) {
+             return contains(filter.policies, policy);
            });
   });
   return runs;
@@ -198,23 +194,21 @@ std::vector<std::string> sort_keys() {
 }
 
 void sort_runs(std::vector<RunEntry>& runs, const std::string& key) {
-  const auto found = std::find_if(
-      k_columns.begin(), k_columns.end(), [&](const RunColumn& c) { return c.key == key; });
+  const auto found = std::ranges::find(k_columns, key, &RunColumn::key);
   if (found == k_columns.end()) {
     throw UserError(ErrorKind::config,
                     {"--sort", 0, 0, ""},
                     fmt::format("unknown key '{}'", key),
                     choices(key, sort_keys()));
   }
-  std::sort(runs.begin(), runs.end(), [&](const RunEntry& a, const RunEntry& b) {
-    return comes_before(*found, a, b);
-  });
+  std::ranges::sort(
+      runs, [&](const RunEntry& a, const RunEntry& b) { return comes_before(*found, a, b); });
 }
 
 std::string kind_to_choose_from(const std::vector<RunEntry>& runs) {
   std::set<std::string> kinds;
   for (const RunEntry& run : runs) {
-    if (among(run_kinds(), run.kind)) kinds.insert(run.kind);
+    if (contains(run_kinds(), run.kind)) kinds.insert(run.kind);
   }
   if (kinds.empty()) return "";
   if (kinds.contains(std::string(TrainReport::k_kind))) return std::string(TrainReport::k_kind);
@@ -311,7 +305,7 @@ bool same_step(const std::string& directory_a, const std::string& directory_b) {
   };
   try {
     const auto found = config::differences(read_run_spec(directory_a), read_run_spec(directory_b));
-    return std::none_of(found.begin(), found.end(), decides);
+    return std::ranges::none_of(found, decides);
   } catch (const UserError&) {
     return false;
   }

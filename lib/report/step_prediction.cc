@@ -61,8 +61,7 @@ void StepPrediction::fields(Fields& f) {
 }
 
 std::optional<double> StepPrediction::ms_of(std::string_view name) const {
-  const auto found = std::find_if(
-      launches.begin(), launches.end(), [&](const auto& launch) { return launch.name == name; });
+  const auto found = std::ranges::find(launches, name, &PredictedLaunch::name);
   return found == launches.end() ? std::nullopt : std::optional(found->ms);
 }
 

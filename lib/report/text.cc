@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/contains.h"
 #include "core/printable.h"
 
 namespace halfstep::report {
@@ -13,7 +14,7 @@ namespace {
 /// Characters, not bytes: "±" is one.
 std::size_t width(const std::string& text) {
   return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+      std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
 }  // namespace
@@ -51,7 +52,7 @@ std::string columns(Rows rows, const std::vector<std::size_t>& right) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       const std::string padding(widths[i] - width(row[i]), ' ');
-      const bool pushed = std::find(right.begin(), right.end(), i) != right.end();
+      const bool pushed = contains(right, i);
       if (i > 0) line += "  ";
       line += pushed ? padding + row[i] : row[i] + padding;
     }

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iterator>
 #include <memory>
 
+#include "core/contains.h"
 #include "report/train_report.h"
 #include "train/session.h"
 
@@ -74,8 +74,7 @@ ComparisonPlan plan_of(const CompareOptions& options, const data::Dataset& datas
   if (dataset.test.samples() > 0) splits.emplace_back("test_");
   if (spec.data.validation_split > 0) splits.emplace_back("val_");
   splits.emplace_back("train_");
-  const bool accuracy =
-      std::find(spec.metrics.begin(), spec.metrics.end(), "accuracy") != spec.metrics.end();
+  const bool accuracy = contains(spec.metrics, "accuracy");
   ComparisonPlan plan;
   plan.baseline = options.baseline;
   plan.headline = splits.front() + (accuracy ? "accuracy" : "loss");

@@ -34,7 +34,7 @@ report::MeanEstimate t_interval(std::span<const double> sample, double confidenc
 double mean_without_extremes(std::span<const double> sample) {
   if (sample.size() < 5) return mean(sample);
   std::vector<double> values(sample.begin(), sample.end());
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   return mean(std::span(values).subspan(1, values.size() - 2));
 }
 

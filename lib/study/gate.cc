@@ -119,9 +119,8 @@ Term read_term(Reader& reader) {
   Term term;
   term.quantity = reader.word();
   if (term.quantity.empty()) reader.expected("a quantity");
-  const auto* comparator = std::find_if(k_comparators.begin(),
-                                        k_comparators.end(),
-                                        [&](const Comparator& c) { return reader.take(c.text); });
+  const auto* comparator =
+      std::ranges::find_if(k_comparators, [&](const Comparator& c) { return reader.take(c.text); });
   if (comparator == k_comparators.end()) reader.expected("<, <=, >, >=, == or !=");
   term.holds = comparator->holds;
 

@@ -55,8 +55,7 @@ std::vector<Share> time_shares(const std::vector<TimedOp>& ops,
     set_rates(group.share, group.flops, group.bytes, total_ms);
     shares.push_back(std::move(group.share));
   }
-  std::stable_sort(
-      shares.begin(), shares.end(), [](const Share& a, const Share& b) { return a.ms > b.ms; });
+  std::ranges::stable_sort(shares, std::greater(), &Share::ms);
   return shares;
 }
 

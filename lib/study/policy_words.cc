@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "config/merge.h"
+#include "core/contains.h"
 #include "core/error.h"
 
 namespace halfstep::study {
@@ -47,7 +48,7 @@ std::vector<std::string> policy_words(std::string_view list, const std::string& 
     const std::size_t end = std::min(list.find(',', begin), list.size());
     const std::string word = trimmed(list.substr(begin, end - begin));
     if (word.empty()) fail(flag, fmt::format("an empty name in '{}'", list));
-    if (std::find(words.begin(), words.end(), word) != words.end()) {
+    if (contains(words, word)) {
       fail(flag, fmt::format("'{}' stands twice", word));
     }
     words.push_back(word);
@@ -60,8 +61,7 @@ Variant make_variant(const config::RunSpec& base,
                      const std::string& word,
                      const std::string& flag) {
   const std::vector<Word> words = known_words();
-  const auto known =
-      std::find_if(words.begin(), words.end(), [&](const Word& w) { return w.name == word; });
+  const auto known = std::ranges::find(words, word, &Word::name);
   if (known == words.end()) {
     std::vector<std::string> names;
     for (const Word& w : words) names.push_back(w.name);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/contains.h"
 #include "core/parallel.h"
 #include "core/system.h"
 #include "report/precision_block.h"
@@ -96,7 +97,7 @@ std::vector<report::Remark> warnings_of(const std::map<std::string, PolicyFacts>
   std::vector<report::Remark> merged;
   for (const auto& [policy, each] : facts) {
     for (const report::Remark& remark : each.warnings) {
-      if (std::find(merged.begin(), merged.end(), remark) == merged.end()) merged.push_back(remark);
+      if (!contains(merged, remark)) merged.push_back(remark);
     }
   }
   return merged;

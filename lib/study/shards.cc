@@ -10,6 +10,7 @@
 #include <memory>
 #include <thread>
 
+#include "core/contains.h"
 #include "core/directory_lock.h"
 #include "core/files.h"
 #include "core/hash.h"
@@ -182,7 +183,7 @@ void keep_plan(const std::string& directory,
 }
 
 bool is_complete(const Unit& unit, const std::string& directory, const ComparisonPlan& plan) {
-  return std::all_of(unit.begin(), unit.end(), [&](const RunName& name) {
+  return std::ranges::all_of(unit, [&](const RunName& name) {
     std::error_code error;
     return fs::exists(name.file(directory, plan), error);
   });
@@ -307,7 +308,7 @@ MergedComparison merge_shards(const std::string& directory, const CompareOptions
       if (policy == 0) turns = stored.record.turns;
       if (stored.record.turns != turns) apart.insert(plan.policies[policy]);
       const std::string machine = described(stored.context);
-      if (std::find(machines.begin(), machines.end(), machine) == machines.end()) {
+      if (!contains(machines, machine)) {
         machines.push_back(machine);
       }
       if (results.records.empty()) merged.context = stored.context;

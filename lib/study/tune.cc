@@ -279,7 +279,7 @@ class BestRate {
   void add(double rate) {
     if (rate <= best_.back()) return;
     best_.back() = rate;
-    std::sort(best_.begin(), best_.end(), std::greater<>());
+    std::ranges::sort(best_, std::greater<>());
   }
   double value() const { return best_.back(); }
 

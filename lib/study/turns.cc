@@ -46,7 +46,7 @@ bool take_turns(std::span<const Lane> lanes, const TurnOptions& options) {
     return !lane.trainer->done() && !(options.enough && options.enough(lane));
   };
   std::int64_t steps = 1;
-  for (std::int64_t round = 0; std::any_of(lanes.begin(), lanes.end(), ready); ++round) {
+  for (std::int64_t round = 0; std::ranges::any_of(lanes, ready); ++round) {
     if (round % 2 == 0) steps = slice_steps(lanes, options.slice_seconds);
     for (const std::size_t index : order) {
       const Lane& lane = lanes[index];
@@ -56,7 +56,7 @@ bool take_turns(std::span<const Lane> lanes, const TurnOptions& options) {
       lane.listener->set_block(round / 2);
       lane.trainer->advance(steps);
     }
-    std::reverse(order.begin(), order.end());
+    std::ranges::reverse(order);
   }
   return true;
 }

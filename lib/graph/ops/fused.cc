@@ -40,8 +40,7 @@ constexpr std::array k_epilogues{
 
 const Epilogue& epilogue_of(const InferContext& c) {
   const std::string& name = c.node.attrs.get<std::string>("epilogue");
-  const auto* row = std::find_if(
-      k_epilogues.begin(), k_epilogues.end(), [&](const Epilogue& e) { return e.name == name; });
+  const auto* row = std::ranges::find(k_epilogues, name, &Epilogue::name);
   if (row == k_epilogues.end()) throw ShapeError(fmt::format("there is no epilogue '{}'", name));
   return *row;
 }

@@ -6,9 +6,9 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <initializer_list>
 
+#include "core/contains.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::graph::ops {
@@ -18,7 +18,7 @@ void expect_word(const InferContext& c,
                  std::string_view attr,
                  std::initializer_list<std::string_view> words) {
   const std::string& given = c.node.attrs.get<std::string>(attr);
-  if (std::find(words.begin(), words.end(), given) != words.end()) return;
+  if (contains(words, given)) return;
   throw ShapeError(fmt::format("{} of {} must not be '{}'", attr, c.node.op, given));
 }
 

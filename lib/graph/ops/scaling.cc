@@ -32,9 +32,9 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <array>
 
+#include "core/contains.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::graph::ops {
@@ -94,7 +94,7 @@ std::vector<Shape> infer_learning_rate(const InferContext& c) {
   expect_scalar(c, 0);
   const Attrs& attrs = c.node.attrs;
   const std::string& kind = attrs.get<std::string>("kind");
-  if (std::find(k_kinds.begin(), k_kinds.end(), kind) == k_kinds.end()) {
+  if (!contains(k_kinds, kind)) {
     throw ShapeError(fmt::format("there is no learning rate schedule '{}'", kind));
   }
   const auto& boundaries = attrs.get<std::vector<std::int64_t>>("boundaries");

@@ -50,8 +50,7 @@ void Convolution::check_windows(std::span<const std::int64_t> steps,
                                 Diagnostics& diagnostics,
                                 const Where& where) {
   const auto above_one = [](std::int64_t extent) { return extent > 1; };
-  if (std::any_of(steps.begin(), steps.end(), above_one) &&
-      std::any_of(distances.begin(), distances.end(), above_one)) {
+  if (std::ranges::any_of(steps, above_one) && std::ranges::any_of(distances, above_one)) {
     diagnostics.error(where, "strides and dilation_rate may not both be above 1");
   }
 }

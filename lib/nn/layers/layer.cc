@@ -151,8 +151,7 @@ std::vector<LayerOutput> build_layer(LayerContext& c,
                                      const Layer& layer,
                                      MaskUse use,
                                      std::span<const Value> x) {
-  const bool masked =
-      std::any_of(c.masks.begin(), c.masks.end(), [](const Value& mask) { return mask.valid(); });
+  const bool masked = std::ranges::any_of(c.masks, &Value::valid);
   if (masked && use == MaskUse::refused) {
     c.fail("takes no mask: the steps that the mask of its input leaves out would count");
   }

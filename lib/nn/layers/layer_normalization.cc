@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "config/read_value.h"
+#include "core/contains.h"
 #include "graph/ops/ops.h"
 #include "nn/layers/table.h"
 
@@ -41,8 +42,8 @@ struct SampleAxes {
         c.fail(fmt::format("axis {} is not an axis of samples with {} axes", axis, rank - 1));
       }
     }
-    std::sort(over.begin(), over.end());
-    if (over.empty() || std::adjacent_find(over.begin(), over.end()) != over.end()) {
+    std::ranges::sort(over);
+    if (over.empty() || std::ranges::adjacent_find(over) != over.end()) {
       c.fail("axis must name at least one axis, each once");
     }
     return over;
@@ -118,8 +119,7 @@ struct ChosenExtents {
 
   ChosenExtents(const Shape& shape, std::span<const std::int64_t> over) : broadcast(shape) {
     for (std::size_t i = 0; i < shape.rank(); ++i) {
-      const bool chosen =
-          std::find(over.begin(), over.end(), static_cast<std::int64_t>(i)) != over.end();
+      const bool chosen = contains(over, static_cast<std::int64_t>(i));
       if (chosen) extents.push_back(shape[i]);
       if (!chosen) broadcast = broadcast.with(i, 1);
     }

@@ -12,8 +12,7 @@ using graph::Value;
 
 /// The masks of all inputs, or none where none has one.
 std::span<const Value> all_masks(const LayerContext& c) {
-  const auto given =
-      std::count_if(c.masks.begin(), c.masks.end(), [](const Value& mask) { return mask.valid(); });
+  const auto given = std::ranges::count_if(c.masks, &Value::valid);
   if (given == 0) return {};
   if (static_cast<std::size_t>(given) < c.masks.size()) {
     c.fail(

@@ -55,7 +55,7 @@ struct Reshape {
     const Shape in = c.b.shape(x[0]);
     const std::int64_t elements = in.elements(1, in.rank());
     std::vector<std::int64_t> extents = target_shape;
-    const auto open = std::find(extents.begin(), extents.end(), -1);
+    const auto open = std::ranges::find(extents, -1);
     if (open != extents.end()) *open = 1;
     const double known = count(extents);
     bool fits = known == static_cast<double>(elements);

@@ -222,9 +222,8 @@ std::vector<std::string_view> skipped_keys(const config::Node& node,
     const std::string_view reason = missing_argument(entry.key);
     if (reason.empty()) continue;
     const std::vector<config::FieldDoc> known = config::describe_fields(fields);
-    if (std::any_of(known.begin(), known.end(), [&](const config::FieldDoc& field) {
-          return field.name == entry.key;
-        })) {
+    if (std::ranges::any_of(
+            known, [&](const config::FieldDoc& field) { return field.name == entry.key; })) {
       continue;
     }
     diagnostics.error(entry.where,

@@ -27,8 +27,8 @@ struct Inner {
     if (inner.def == nullptr) return inner;
     for (const config::Node::Entry& entry : typed.node.entries) {
       const auto is = [&](std::string_view key) { return key == entry.key; };
-      if (std::none_of(k_common_layer_keys.begin(), k_common_layer_keys.end(), is) &&
-          std::none_of(config::k_source_keys.begin(), config::k_source_keys.end(), is)) {
+      if (std::ranges::none_of(k_common_layer_keys, is) &&
+          std::ranges::none_of(config::k_source_keys, is)) {
         continue;
       }
       diagnostics.error(entry.where,

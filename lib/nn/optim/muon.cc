@@ -98,8 +98,7 @@ struct Muon {
     const auto named = [&](std::string_view text) {
       return c.weight.name.find(text) != std::string::npos;
     };
-    return (exclude_embeddings && named("embedding")) ||
-           std::any_of(exclude_layers.begin(), exclude_layers.end(), named);
+    return (exclude_embeddings && named("embedding")) || std::ranges::any_of(exclude_layers, named);
   }
 
   static Term decayed(const Terms& t, double decay) {

@@ -1,6 +1,6 @@
-#include <algorithm>
 #include <array>
 
+#include "core/contains.h"
 #include "core/error.h"
 #include "nn/optim/optimizer.h"
 
@@ -36,8 +36,7 @@ constexpr std::array k_optimizers{&k_adadelta,
 config::Node common_part(const config::Node& node) {
   config::Node part = node;
   std::erase_if(part.entries, [](const config::Node::Entry& entry) {
-    return std::find(k_common_optimizer_keys.begin(), k_common_optimizer_keys.end(), entry.key) ==
-           k_common_optimizer_keys.end();
+    return !contains(k_common_optimizer_keys, entry.key);
   });
   return part;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/contains.h"
 #include "report/export/exporter.h"
 #include "report/text.h"
 
@@ -22,8 +23,7 @@ std::string cell(const std::string& text) {
 std::string value(const NonfiniteMap& nonfinite, FieldRef field, const std::string& path) {
   const Json json = write_json(field);
   if (!json.is_null()) return json.dump();
-  const auto it = std::find_if(
-      nonfinite.begin(), nonfinite.end(), [&](const auto& entry) { return entry.first == path; });
+  const auto it = std::ranges::find(nonfinite, path, &NonfiniteMap::value_type::first);
   if (it == nonfinite.end()) return "";
   return std::string(names_of(it->second)[static_cast<std::size_t>(it->second)]);
 }
@@ -35,7 +35,7 @@ std::vector<std::string> column_names(const std::vector<Columns>& histories) {
   std::vector<std::string> names;
   for (const Columns& history : histories) {
     for (const NamedColumn& column : history) {
-      if (std::find(names.begin(), names.end(), column.name) == names.end()) {
+      if (!contains(names, column.name)) {
         names.push_back(column.name);
       }
     }
@@ -54,8 +54,7 @@ std::string rows(const NonfiniteMap& nonfinite,
     std::string line = prefix;
     for (const std::string& name : names) {
       if (!line.empty()) line += ",";
-      const auto column = std::find_if(
-          history.begin(), history.end(), [&](const auto& c) { return c.name == name; });
+      const auto column = std::ranges::find(history, name, &NamedColumn::name);
       if (column == history.end()) continue;
       const ListRef& list = column->values;
       line +=

@@ -223,9 +223,7 @@ std::vector<std::string> event_records(const TrainReport& report) {
       put_scalar(events.back().summary, "test/" + name, value);
     }
   }
-  std::stable_sort(events.begin(), events.end(), [](const Scalars& a, const Scalars& b) {
-    return a.step < b.step;
-  });
+  std::ranges::stable_sort(events, {}, &Scalars::step);
   std::vector<std::string> records{framed(version)};
   for (const Scalars& scalars : events) records.push_back(scalars.frame());
   return records;

@@ -23,9 +23,7 @@ std::string figure(const std::string& id, const std::string& title, int height, 
       script_json(spec));
 }
 
-bool has_number(const Json& values) {
-  return std::any_of(values.begin(), values.end(), [](const Json& v) { return v.is_number(); });
-}
+bool has_number(const Json& values) { return std::ranges::any_of(values, &Json::is_number); }
 
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/contains.h"
 #include "report/export/facts.h"
 #include "report/page/chart.h"
 #include "report/page/markup.h"
@@ -28,10 +29,9 @@ struct Curve {
 /// different steps; those of the coarsest one are a subset of all others.
 Series over_seeds(const std::vector<Curve>& curves, const std::string& name, int color) {
   Series series{name, color};
-  const auto coarsest =
-      std::max_element(curves.begin(), curves.end(), [](const Curve& a, const Curve& b) {
-        return std::pair(a.interval, a.x.size()) < std::pair(b.interval, b.x.size());
-      });
+  const auto coarsest = std::ranges::max_element(curves, [](const Curve& a, const Curve& b) {
+    return std::pair(a.interval, a.x.size()) < std::pair(b.interval, b.x.size());
+  });
   if (coarsest == curves.end()) return series;
   std::map<std::int64_t, std::vector<double>> values;
   for (const Curve& curve : curves) {
@@ -47,10 +47,8 @@ Series over_seeds(const std::vector<Curve>& curves, const std::string& name, int
     series.x.push_back(x);
     series.y.push_back(all.empty() ? Json(nullptr) : Json(sum / static_cast<double>(all.size())));
     if (series.low.is_null()) continue;
-    series.low.push_back(all.empty() ? Json(nullptr)
-                                     : Json(*std::min_element(all.begin(), all.end())));
-    series.high.push_back(all.empty() ? Json(nullptr)
-                                      : Json(*std::max_element(all.begin(), all.end())));
+    series.low.push_back(all.empty() ? Json(nullptr) : Json(*std::ranges::min_element(all)));
+    series.high.push_back(all.empty() ? Json(nullptr) : Json(*std::ranges::max_element(all)));
   }
   return series;
 }
@@ -87,7 +85,7 @@ std::string epoch_charts(const CompareReport& report) {
   for (const ComparedRunBlock& run : report.runs) {
     by_step = by_step || (run.step_history && !run.step_history->step.empty());
     for (const std::string& name : run.history.metric_names()) {
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      if (!contains(names, name)) names.push_back(name);
     }
   }
   std::string text;

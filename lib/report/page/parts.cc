@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "core/contains.h"
 #include "report/export/facts.h"
 #include "report/export/xml_text.h"
 #include "report/page/markup.h"
@@ -18,7 +19,7 @@ constexpr std::array<std::string_view, 3> k_columns{"forward", "backward", "upda
 std::size_t column_of(const std::string& phase) {
   if (phase == "backward") return 1;
   constexpr std::array<std::string_view, 4> k_forward{"input", "forward", "loss", "metrics"};
-  return std::find(k_forward.begin(), k_forward.end(), phase) != k_forward.end() ? 0 : 2;
+  return contains(k_forward, phase) ? 0 : 2;
 }
 
 /// The style class of a dtype.
@@ -81,7 +82,7 @@ std::vector<LayerRow> layer_rows(const std::vector<Op>& ops) {
     if (fresh) rows.push_back({row.layer, {}});
     std::vector<Group>& cell = rows[it->second].cells[column_of(row.phase)];
     const Group group{row.type, row.compute_dtype, how(op), {row.name}};
-    const auto same = std::find_if(cell.begin(), cell.end(), [&](const Group& other) {
+    const auto same = std::ranges::find_if(cell, [&](const Group& other) {
       return other.type == group.type && other.dtype == group.dtype && other.how == group.how;
     });
     if (same == cell.end()) {

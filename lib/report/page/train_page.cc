@@ -66,8 +66,8 @@ std::string learning_rate_chart(const TrainReport& report) {
   if (!report.step_history) return "";
   const StepColumns& steps = *report.step_history;
   const Column& rates = steps.learning_rate;
-  const bool constant = std::all_of(
-      rates.begin(), rates.end(), [&](const auto& rate) { return rate == rates.front(); });
+  const bool constant =
+      std::ranges::all_of(rates, [&](const auto& rate) { return rate == rates.front(); });
   if (constant) return "";
   return figure(LineChart{"learning-rate",
                           "Learning rate",
