@@ -61,13 +61,13 @@ int thread_count_of(const config::RunSpec& spec, const Ranks* ranks) {
                                    ? std::max<std::int64_t>(1, *spec.device.threads)
                                    : std::min(processors, slurm_threads().value_or(processors));
   if (threads > processors) {
-    print_warnings({config::warning(
-        config::k_many_threads,
-        spec.where("device.threads"),
-        fmt::format("asks for {} threads where this process may use {} processors: more threads "
-                    "than processors wait for each other",
-                    threads,
-                    processors))});
+    print_warnings(
+        {config::warning(config::k_many_threads,
+                         spec.where("device.threads"),
+                         fmt::format("asks for {} threads where this process may use {} "
+                                     "processors: more threads than processors wait for each other",
+                                     threads,
+                                     processors))});
   }
   return static_cast<int>(threads);
 }

@@ -71,12 +71,12 @@ Ranks::Ranks() {
   if (launch.ranks < 2) return;
   // Slurm sets the variable where ranks have a protocol.
   if (launch.launcher == "srun" && !environment("SLURM_MPI_TYPE")) {
-    throw UserError(ErrorKind::unavailable,
-                    {},
-                    fmt::format("srun started {} ranks without a protocol by which they find each "
-                                "other",
-                                launch.ranks),
-                    "srun --mpi=pmix for Open MPI, --mpi=pmi2 for MPICH; srun --mpi=list");
+    throw UserError(
+        ErrorKind::unavailable,
+        {},
+        fmt::format("srun started {} ranks without a protocol by which they find each other",
+                    launch.ranks),
+        "srun --mpi=pmix for Open MPI, --mpi=pmi2 for MPICH; srun --mpi=list");
   }
   communicator_ = comm::start_mpi({.library = mpi_library(),
                                    .ranks = launch.ranks,

@@ -133,11 +133,10 @@ int help(const HelpFlags& state) {
 std::function<int()> declare_help(CLI::App& command) {
   const auto state = std::make_shared<HelpFlags>();
   state->program = command.get_parent();
-  command.add_option(
-      "TOPIC",
-      state->words,
-      "a topic, a layer or the like, a key of a config, a command, a warning's code, or man for "
-      "the manual page in roff");
+  command.add_option("TOPIC",
+                     state->words,
+                     "a topic, a layer or the like, a key of a config, a command, a warning's "
+                     "code, or man for the manual page in roff");
   CLI::Option* json = command.add_flag("--json", state->json, "print JSON");
   command.add_flag("--markdown", state->markdown, "print a page in Markdown")->excludes(json);
   return [state] { return help(*state); };

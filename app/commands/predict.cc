@@ -110,11 +110,10 @@ std::vector<std::string> files_of(std::vector<std::string> inputs,
     files.insert(files.end(), found.begin(), found.end());
   }
   if (!files.empty()) return files;
-  throw UserError(
-      ErrorKind::config,
-      {"INPUT", 0, 0, ""},
-      "is missing: name files (JPEG, PNG, PGM, PPM, IDX, NPY, NPZ, CSV, text) or a folder of "
-      "pictures");
+  throw UserError(ErrorKind::config,
+                  {"INPUT", 0, 0, ""},
+                  "is missing: name files (JPEG, PNG, PGM, PPM, IDX, NPY, NPZ, CSV, text) or a "
+                  "folder of pictures");
 }
 
 /// `shape` without axes of extent 1, which do not change a sample.

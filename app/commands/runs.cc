@@ -193,11 +193,10 @@ std::function<int()> declare_runs(CLI::App& command) {
       fmt::format("{}: the newest and the best come first", fmt::join(report::sort_keys(), ", ")));
   CLI::App* best_command =
       add(command, *state, "best", "the best training run, comparison or benchmark");
-  best_command->add_option(
-      "--metric",
-      state->metric,
-      "val_accuracy, test_loss, step_time, speedup, ...; default: the newest run's main "
-      "metric, of benchmarks step_time");
+  best_command->add_option("--metric",
+                           state->metric,
+                           "val_accuracy, test_loss, step_time, speedup, ...; default: the newest "
+                           "run's main metric, of benchmarks step_time");
   for (CLI::App* chooser : {list_command, best_command}) {
     add_states(chooser, *state, k_states);
     chooser

@@ -85,25 +85,22 @@ int tune(const TuneFlags& state) {
     throw UserError(
         ErrorKind::unavailable,
         {},
-        fmt::format(
-            "the machine was not quiet: {:.0f} % of the kernels were never timed at 85 % of "
-            "the processor's rate or more; nothing was written",
-            100 * disturbed),
+        fmt::format("the machine was not quiet: {:.0f} % of the kernels were never timed at 85 % "
+                    "of the processor's rate or more; nothing was written",
+                    100 * disturbed),
         "end other programs and repeat, measure for longer with --max-minutes, or keep the "
         "measurements with --force");
   }
-  const backend::CostModel model(
-      fmt::format(
-          "measured {} on {}, {}, oneDNN {}, registers {:.0f} GFLOP/s a thread, {:.0f} % of "
-          "timings disturbed",
-          utc_now(),
-          cpu_model(),
-          name(cpu.capabilities.isa),
-          backend::onednn_version(),
-          result.peak_gflops,
-          100 * disturbed),
-      result.samples,
-      result.peaks);
+  const backend::CostModel model(fmt::format("measured {} on {}, {}, oneDNN {}, registers {:.0f} "
+                                             "GFLOP/s a thread, {:.0f} % of timings disturbed",
+                                             utc_now(),
+                                             cpu_model(),
+                                             name(cpu.capabilities.isa),
+                                             backend::onednn_version(),
+                                             result.peak_gflops,
+                                             100 * disturbed),
+                                 result.samples,
+                                 result.peaks);
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (!folder.empty()) make_folder(folder.string());
   write_file_atomically(path, model.text());

@@ -65,15 +65,14 @@ int verify(const VerifyResumeFlags& state) {
     fmt::print("{}", report::dump(to_json(report)));
   } else if (check.equal()) {
     fmt::print(
-        "left after step {} and resumed, the run is after step {} what the whole run is, "
-        "bit for bit: {}\n",
+        "left after step {} and resumed, the run is after step {} what the whole run is, bit for "
+        "bit: {}\n",
         check.at_step,
         check.steps,
         check.whole_hash);
   } else {
     fmt::print(
-        "left after step {} and resumed, the run differs after step {} from the whole run "
-        "in: {}\n",
+        "left after step {} and resumed, the run differs after step {} from the whole run in: {}\n",
         check.at_step,
         check.steps,
         fmt::join(check.differing, ", "));

@@ -131,14 +131,13 @@ Topic config_topic() {
               .title = "Configuration",
               .doc = "every key of a config, with its unit and default",
               .text =
-                  "A config is a YAML file. Keys that do not exist are errors; keys that are "
-                  "left out have the default given here. `halfstep config check` says "
-                  "everything that is wrong with a config, `halfstep config show --origins` "
-                  "prints it with all defaults and where each value comes from, and `--set "
-                  "training.batch_size=64` overrides a key on the command line. A number may "
-                  "be written as a fraction, `1/255`. A path is relative to the config file. "
-                  "`${env:NAME}` and `${env:NAME:-default}` are replaced by variables of the "
-                  "environment."};
+                  "A config is a YAML file. Keys that do not exist are errors; keys that are left "
+                  "out have the default given here. `halfstep config check` says everything that "
+                  "is wrong with a config, `halfstep config show --origins` prints it with all "
+                  "defaults and where each value comes from, and `--set training.batch_size=64` "
+                  "overrides a key on the command line. A number may be written as a fraction, "
+                  "`1/255`. A path is relative to the config file. `${env:NAME}` and "
+                  "`${env:NAME:-default}` are replaced by variables of the environment."};
   topic.entries = sections();
   return topic;
 }
@@ -150,9 +149,8 @@ Topic policies_topic() {
       .doc = "the dtypes in which layers compute and keep their weights",
       .text =
           "`precision.policy`, or `--policy`, chooses the dtypes of all layers; a layer's own "
-          "`dtype` and `precision.overrides` choose those of some. Losses and metrics are "
-          "float32 under each policy. `precision.rewrite: auto` chooses the dtype of each op "
-          "instead."};
+          "`dtype` and `precision.overrides` choose those of some. Losses and metrics are float32 "
+          "under each policy. `precision.rewrite: auto` chooses the dtype of each op instead."};
   for (const precision::Policy& policy : precision::all_policies()) {
     topic.entries.push_back(
         {.kind = kinds::k_policy,
@@ -172,11 +170,11 @@ Topic warnings_topic() {
       .title = "Warnings",
       .doc = "what the codes of warnings and hints mean, and what to do",
       .text =
-          "Each warning, and each hint of `explain`, begins with a code such as W211. A code "
-          "keeps its meaning from one version to the next. A warning reports a setting that is "
-          "allowed and probably not meant; with `--strict` it is an error. Reports list the "
-          "warnings of a run under `warnings`. Codes W1xx are about the config, W2xx about the "
-          "dtypes in which ops compute, W3xx about a run and its measurements."};
+          "Each warning, and each hint of `explain`, begins with a code such as W211. A code keeps "
+          "its meaning from one version to the next. A warning reports a setting that is allowed "
+          "and probably not meant; with `--strict` it is an error. Reports list the warnings of a "
+          "run under `warnings`. Codes W1xx are about the config, W2xx about the dtypes in which "
+          "ops compute, W3xx about a run and its measurements."};
   for (const config::WarningCode& each : config::warning_codes()) {
     topic.entries.push_back({.kind = kinds::k_warning,
                              .name = std::string(each.code),

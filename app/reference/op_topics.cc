@@ -96,18 +96,17 @@ Entry op_entry(const graph::OpDef& op) {
 }  // namespace
 
 Topic ops_topic() {
-  Topic topic{
-      .name = "ops",
-      .title = "Ops",
-      .doc = "ops of a graph: signature, lists of the rewrite, kernels",
-      .text =
-          "A training step is a graph of these ops, named as TensorFlow's where TensorFlow has "
-          "them. `lists` is the list that the automatic rewrite has an op on, by mode where the "
-          "modes differ; an op on none keeps float32, and no conversion passes through it. A "
-          "node runs on the first of an op's kernels that accepts its dtypes, shapes and "
-          "instruction set, or on the one with the least predicted time: `halfstep explain "
-          "CONFIG` says which. Ops that are only read from written graphs, for "
-          "`halfstep explain --graph`, have no kernels and are not listed."};
+  Topic topic{.name = "ops",
+              .title = "Ops",
+              .doc = "ops of a graph: signature, lists of the rewrite, kernels",
+              .text =
+                  "A training step is a graph of these ops, named as TensorFlow's where TensorFlow "
+                  "has them. `lists` is the list that the automatic rewrite has an op on, by mode "
+                  "where the modes differ; an op on none keeps float32, and no conversion passes "
+                  "through it. A node runs on the first of an op's kernels that accepts its "
+                  "dtypes, shapes and instruction set, or on the one with the least predicted "
+                  "time: `halfstep explain CONFIG` says which. Ops that are only read from written "
+                  "graphs, for `halfstep explain --graph`, have no kernels and are not listed."};
   for (const graph::OpDef& op : graph::op_table().all()) {
     if (op.infer != nullptr) topic.entries.push_back(op_entry(op));
   }

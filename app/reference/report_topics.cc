@@ -112,14 +112,12 @@ Topic reports_topic() {
       .title = "Reports",
       .doc = "every field of the JSON reports",
       .text =
-          "Reports are the JSON that commands print with `--json` and write into run "
-          "directories. Every field of a kind is in each of its reports, in this order, "
-          "unless its description says that it can be absent; one that does not apply is null. "
-          "A list or map and the objects in it share a "
-          "path; `*` stands for any other name. Numbers that are not finite are null, and "
-          "`nonfinite` says which. "
-          "`halfstep report schema KIND` prints the same as a JSON Schema, `halfstep "
-          "report validate FILE` checks a file against it."};
+          "Reports are the JSON that commands print with `--json` and write into run directories. "
+          "Every field of a kind is in each of its reports, in this order, unless its description "
+          "says that it can be absent; one that does not apply is null. A list or map and the "
+          "objects in it share a path; `*` stands for any other name. Numbers that are not finite "
+          "are null, and `nonfinite` says which. `halfstep report schema KIND` prints the same as "
+          "a JSON Schema, `halfstep report validate FILE` checks a file against it."};
   ReportFields fields;
   for (const report::Kind& kind : report::kind_table()) {
     const Json schema = kind.schema();

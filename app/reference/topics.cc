@@ -119,16 +119,16 @@ Entry regularizer_entry() {
 }
 
 Topic layers() {
-  Topic topic{.name = "layers",
-              .title = "Layers",
-              .doc = "layers, activations and regularizers",
-              .text =
-                  "`model.layers` is a list of maps, each with the `type` of a layer and its "
-                  "arguments, each layer the input of the next; `model.nodes` is a map from "
-                  "names to such maps, each with its inputs in `from`. Shapes are given with "
-                  "the batch first; extents in a config leave it out. Images are [height, "
-                  "width, channels]. The compute and variable dtypes are those of "
-                  "`precision.policy`, or of the layer's own `dtype`."};
+  Topic topic{
+      .name = "layers",
+      .title = "Layers",
+      .doc = "layers, activations and regularizers",
+      .text =
+          "`model.layers` is a list of maps, each with the `type` of a layer and its arguments, "
+          "each layer the input of the next; `model.nodes` is a map from names to such maps, each "
+          "with its inputs in `from`. Shapes are given with the batch first; extents in a config "
+          "leave it out. Images are [height, width, channels]. The compute and variable dtypes are "
+          "those of `precision.policy`, or of the layer's own `dtype`."};
   for (const nn::LayerDef* def : nn::layer_table()) topic.entries.push_back(layer_entry(*def));
   topic.entries.push_back(regularizer_entry());
   for (const nn::ActivationDef& def : nn::activation_table()) {
@@ -145,16 +145,16 @@ Topic layers() {
 // Losses, optimizers, schedules.
 
 Topic losses() {
-  Topic topic{.name = "losses",
-              .title = "Losses",
-              .doc = "the value that training minimizes, and the labels it takes",
-              .text =
-                  "`loss` is the name of a loss, or a map with its `type` and arguments. A loss "
-                  "is one number per sample, averaged over the batch; penalties of "
-                  "regularizers are added. Outputs of the model are cast to float32 first: "
-                  "losses are float32 under every policy. `p` and `y` are outputs, `t` targets. "
-                  "Where the model ends in a softmax or sigmoid, a loss that takes "
-                  "probabilities trains through the scores before it, as Keras does."};
+  Topic topic{
+      .name = "losses",
+      .title = "Losses",
+      .doc = "the value that training minimizes, and the labels it takes",
+      .text =
+          "`loss` is the name of a loss, or a map with its `type` and arguments. A loss is one "
+          "number per sample, averaged over the batch; penalties of regularizers are added. "
+          "Outputs of the model are cast to float32 first: losses are float32 under every policy. "
+          "`p` and `y` are outputs, `t` targets. Where the model ends in a softmax or sigmoid, a "
+          "loss that takes probabilities trains through the scores before it, as Keras does."};
   for (const nn::LossDef* def : nn::loss_table()) {
     topic.entries.push_back(
         {.kind = kinds::k_loss,
@@ -177,8 +177,8 @@ Topic optimizers() {
                   "`optimizer` is the name of an optimizer, or a map with its `type` and "
                   "arguments. Formulas: `w` a weight, `g` its gradient after unscaling and "
                   "clipping, `lr` the learning rate. Updates are computed in the dtype in which "
-                  "the weights are stored, float32 under float32 and the mixed policies; a "
-                  "skipped step changes neither weights nor state."};
+                  "the weights are stored, float32 under float32 and the mixed policies; a skipped "
+                  "step changes neither weights nor state."};
   std::vector<FieldDoc> common =
       fields_of([](config::Fields& f) { nn::OptimizerSpec().fields(f); });
   const auto rate_field = std::ranges::find(common, "learning_rate", &FieldDoc::name);
@@ -212,12 +212,12 @@ Topic schedules() {
               .title = "Learning-rate schedules",
               .doc = "how the learning rate changes during training",
               .text =
-                  "`optimizer.learning_rate` is a number, or a map with the `type` of a "
-                  "schedule and its arguments. Steps are applied steps (skipped ones do not "
-                  "count, unless `precision.loss_scale.step_counter` says so). A warm-up comes "
-                  "first: the rate rises linearly from `warmup_start` to the schedule's first "
-                  "rate in `warmup_steps` steps, and the formula counts `step` from its end. "
-                  "Rates are computed in double and rounded to float32."};
+                  "`optimizer.learning_rate` is a number, or a map with the `type` of a schedule "
+                  "and its arguments. Steps are applied steps (skipped ones do not count, unless "
+                  "`precision.loss_scale.step_counter` says so). A warm-up comes first: the rate "
+                  "rises linearly from `warmup_start` to the schedule's first rate in "
+                  "`warmup_steps` steps, and the formula counts `step` from its end. Rates are "
+                  "computed in double and rounded to float32."};
   for (const nn::ScheduleDef& def : nn::schedule_table()) {
     topic.entries.push_back(
         {.kind = kinds::k_schedule,
@@ -236,11 +236,11 @@ Topic metrics() {
               .doc = "quantities measured in addition to the loss",
               .text =
                   "`metrics` is a name or a list of names; the loss is always measured. Each is "
-                  "measured on the training batches of an epoch and, with `val_` before its "
-                  "name, on the validation samples (`data.validation_split`); once, at the end, "
-                  "on the test set. Metrics are computed in float32 under every policy. Before a "
-                  "name, `weighted_` weighs each sample by its `data.sample_weight` and divides by "
-                  "the sum of the weights, as Keras's `weighted_metrics` do."};
+                  "measured on the training batches of an epoch and, with `val_` before its name, "
+                  "on the validation samples (`data.validation_split`); once, at the end, on the "
+                  "test set. Metrics are computed in float32 under every policy. Before a name, "
+                  "`weighted_` weighs each sample by its `data.sample_weight` and divides by the "
+                  "sum of the weights, as Keras's `weighted_metrics` do."};
   for (const nn::MetricDef& def : nn::metric_table()) {
     topic.entries.push_back(
         {.kind = kinds::k_metric,
@@ -260,13 +260,12 @@ Topic initializers() {
       .title = "Initializers",
       .doc = "initial values of weights",
       .text =
-          "An argument such as `kernel_initializer` is the name of an initializer, or a "
-          "map with its `type` and arguments. `fan_in` and `fan_out` are the inputs and "
-          "outputs that one unit sees: of a matrix [in, out] its extents, of filters "
-          "[height, width, in, out] height width in and height width out, of a vector "
-          "its length twice. Values are drawn in float32 from (seed, name of the "
-          "weight): every device and every policy that stores weights in float32 begins with "
-          "the same ones."};
+          "An argument such as `kernel_initializer` is the name of an initializer, or a map with "
+          "its `type` and arguments. `fan_in` and `fan_out` are the inputs and outputs that one "
+          "unit sees: of a matrix [in, out] its extents, of filters [height, width, in, out] "
+          "height width in and height width out, of a vector its length twice. Values are drawn in "
+          "float32 from (seed, name of the weight): every device and every policy that stores "
+          "weights in float32 begins with the same ones."};
   for (const std::string_view name : nn::initializer_names()) {
     topic.entries.push_back(
         {.kind = kinds::k_initializer,

@@ -58,21 +58,21 @@ void TableSpec::fields(Fields& f) {
 
 void TextSpec::fields(Fields& f) {
   constexpr double k_longest = 1 << 20;
-  f.field(
-      "length",
-      length,
-      {.doc = "Tokens of a sample: a window of a text, whose labels are the tokens that follow "
-              "each of them, or the first tokens of a row's text, with 0 after the last one of a "
-              "shorter text. [tokens]",
-       .required = true,
-       .min = 1,
-       .max = k_longest});
-  f.choice("tokens",
-           tokens,
-           k_text_tokens,
-           {.doc = "byte: 256 of them, whatever the file holds; character: those of UTF-8; word: "
-                   "letters and digits that follow each other, and each other character that is "
-                   "no blank."});
+  f.field("length",
+          length,
+          {.doc = "Tokens of a sample: a window of a text, whose labels are the tokens that follow "
+                  "each of them, or the first tokens of a row's text, with 0 after the last one of "
+                  "a shorter text. [tokens]",
+           .required = true,
+           .min = 1,
+           .max = k_longest});
+  f.choice(
+      "tokens",
+      tokens,
+      k_text_tokens,
+      {.doc =
+           "byte: 256 of them, whatever the file holds; character: those of UTF-8; word: letters "
+           "and digits that follow each other, and each other character that is no blank."});
   f.field("vocabulary_size",
           vocabulary_size,
           {.doc = "Most characters or words that are told apart, the most frequent ones of the "
@@ -86,24 +86,22 @@ void TextSpec::fields(Fields& f) {
                   "windows do not overlap. [tokens]",
            .min = 1,
            .max = k_longest});
-  f.field(
-      "column",
-      column,
-      {.doc = "Of a csv: the column with the texts, which alone is what the model sees of a row. "
-              "Token 0 is padding, which embedding's mask_zero leaves out, and 1 any unknown one; "
-              "bytes have their values."});
+  f.field("column",
+          column,
+          {.doc = "Of a csv: the column with the texts, which alone is what the model sees of a "
+                  "row. Token 0 is padding, which embedding's mask_zero leaves out, and 1 any "
+                  "unknown one; bytes have their values."});
   f.field("lowercase", lowercase, {.doc = "Letters A to Z are read as a to z."});
 }
 
 void MixupSpec::fields(Fields& f) {
-  f.field(
-      "alpha",
-      alpha,
-      {.doc = "Both parameters of the beta distribution that each sample's weight is drawn from; "
-              "the weight of its partner is the rest to 1. A small one leaves most samples "
-              "nearly as they are, 1 draws all weights alike. [shape parameter]",
-       .max = 1,
-       .above = 0.0});
+  f.field("alpha",
+          alpha,
+          {.doc = "Both parameters of the beta distribution that each sample's weight is drawn "
+                  "from; the weight of its partner is the rest to 1. A small one leaves most "
+                  "samples nearly as they are, 1 draws all weights alike. [shape parameter]",
+           .max = 1,
+           .above = 0.0});
 }
 
 void AugmentSpec::fields(Fields& f) {
@@ -127,24 +125,21 @@ void DataSpec::fields(Fields& f) {
           {.doc = "A known data set, looked up in HALFSTEP_DATA and in datasets/; excludes format "
                   "and path."});
   f.choice("format", format, k_data_formats, {.doc = "How the files at `path` are stored."});
-  f.field(
-      "path",
-      path,
-      {.doc = "The .npz, .csv or text file, or the folder that holds train.csv and test.csv, .txt "
-              "files, the IDX or CIFAR files or one sub-folder of pictures per class; a relative "
-              "path starts at this config file."});
+  f.field("path",
+          path,
+          {.doc = "The .npz, .csv or text file, or the folder that holds train.csv and test.csv, "
+                  ".txt files, the IDX or CIFAR files or one sub-folder of pictures per class; a "
+                  "relative path starts at this config file."});
   f.field("sha256",
           sha256,
           {.doc = "SHA-256 that the file must have, 64 hexadecimal digits; of several files, of "
                   "their concatenation. null: not checked."});
-  f.choice(
-      "layout",
-      layout,
-      k_data_layouts,
-      {.doc = "Order of the axes of samples in NPZ and IDX files: nhwc (height, width, channels) "
-              "or nchw "
-              "(channels, height, width), which is transposed on load. null: inferred from the "
-              "model's input, an error where both fit."});
+  f.choice("layout",
+           layout,
+           k_data_layouts,
+           {.doc = "Order of the axes of samples in NPZ and IDX files: nhwc (height, width, "
+                   "channels) or nchw (channels, height, width), which is transposed on load. "
+                   "null: inferred from the model's input, an error where both fit."});
   f.section("table", table, {.doc = "How a csv becomes samples and labels."});
   f.section("text", text, {.doc = "How a text becomes samples and labels."});
   f.field("class_names",
@@ -169,27 +164,24 @@ void DataSpec::fields(Fields& f) {
            {.doc = "What happens to pictures of another size. none: an error that names the file; "
                    "bilinear: they are stretched or shrunk, with a triangle filter as wide as a "
                    "pixel of the smaller picture."});
-  f.choice(
-      "on_bad_sample",
-      on_bad_sample,
-      k_on_bad_sample,
-      {.doc = "A file in an image_folder that cannot be decoded: error; skip: it is left out, and "
-              "a warning names the first of them with their number."});
-  f.field(
-      "test_split",
-      test_split,
-      {.doc = "The part of each class that becomes the test set, of an image_folder or a csv "
-              "without a test set of its own; of a csv with values to predict, of all rows; of a "
-              "text, its end. [fraction of the samples]",
-       .min = 0,
-       .below = 1});
-  f.field(
-      "split_seed",
-      split_seed,
-      {.doc = "Chooses the samples of test_split, and the order of the training samples of an "
-              "image_folder or a csv, whose last part validates. Other than `seed`, it is the same "
-              "for all seeds of a comparison.",
-       .min = 0});
+  f.choice("on_bad_sample",
+           on_bad_sample,
+           k_on_bad_sample,
+           {.doc = "A file in an image_folder that cannot be decoded: error; skip: it is left out, "
+                   "and a warning names the first of them with their number."});
+  f.field("test_split",
+          test_split,
+          {.doc = "The part of each class that becomes the test set, of an image_folder or a csv "
+                  "without a test set of its own; of a csv with values to predict, of all rows; of "
+                  "a text, its end. [fraction of the samples]",
+           .min = 0,
+           .below = 1});
+  f.field("split_seed",
+          split_seed,
+          {.doc = "Chooses the samples of test_split, and the order of the training samples of an "
+                  "image_folder or a csv, whose last part validates. Other than `seed`, it is the "
+                  "same for all seeds of a comparison.",
+           .min = 0});
   f.field("validation_split",
           validation_split,
           {.doc = "The last part of the training samples, in file order, that validates and is not "
@@ -207,29 +199,27 @@ void DataSpec::fields(Fields& f) {
   f.field(
       "streams",
       streams,
-      {.doc = "Whether the training samples, in file order, are cut into batch_size streams of "
-              "which a batch has the next sample each, as a stateful layer needs them; the last "
-              "samples, which make no whole batch, are left out, with a warning. With a "
-              "stateful layer the samples of an evaluation and a prediction are cut likewise, "
-              "and none is left out."});
-  f.field(
-      "sample_weight",
-      sample_weight,
-      {.doc = "Weights of samples: a column of a csv, which the model then does not see, or the "
-              "name w of arrays w_train and, beside a test set, w_test of an npz. The loss of a "
-              "sample is multiplied by its weight and still divided by the number of samples, "
-              "as in Keras; metrics use them where their name begins with weighted_. null: all "
-              "samples count alike."});
+      {.doc =
+           "Whether the training samples, in file order, are cut into batch_size streams of which "
+           "a batch has the next sample each, as a stateful layer needs them; the last samples, "
+           "which make no whole batch, are left out, with a warning. With a stateful layer the "
+           "samples of an evaluation and a prediction are cut likewise, and none is left out."});
+  f.field("sample_weight",
+          sample_weight,
+          {.doc = "Weights of samples: a column of a csv, which the model then does not see, or "
+                  "the name w of arrays w_train and, beside a test set, w_test of an npz. The loss "
+                  "of a sample is multiplied by its weight and still divided by the number of "
+                  "samples, as in Keras; metrics use them where their name begins with weighted_. "
+                  "null: all samples count alike."});
   f.section("augment",
             augment,
             {.doc = "Random changes of training samples together with their labels."});
-  f.field(
-      "prefetch",
-      prefetch,
-      {.doc = "Batches prepared ahead on a thread of their own; null: 2 where the step leaves a "
-              "processor to it, else 0. [batches]",
-       .min = 0,
-       .max = 1024});
+  f.field("prefetch",
+          prefetch,
+          {.doc = "Batches prepared ahead on a thread of their own; null: 2 where the step leaves "
+                  "a processor to it, else 0. [batches]",
+           .min = 0,
+           .max = 1024});
   constexpr double k_most_samples = 1e9;
   f.field("train_samples",
           train_samples,

@@ -148,12 +148,11 @@ void OverrideSpec::fields(Fields& f) {
 }
 
 void rewrite_rules_field(Fields& f, RewriteRules& rules) {
-  f.choice(
-      "rewrite_rules",
-      rules,
-      k_rules,
-      {.doc = "The TensorFlow release whose rules hold; 2.20+ converts infer ops right after a "
-              "converted op for float16 too, the unscaling of gradients among them."});
+  f.choice("rewrite_rules",
+           rules,
+           k_rules,
+           {.doc = "The TensorFlow release whose rules hold; 2.20+ converts infer ops right after "
+                   "a converted op for float16 too, the unscaling of gradients among them."});
 }
 
 void PrecisionSpec::fields(Fields& f) {
@@ -196,12 +195,12 @@ void PrecisionSpec::fields(Fields& f) {
            k_fallbacks,
            {.doc = "Handling of a setting that the device does not support: stop with exit code 6, "
                    "or continue with the nearest supported setting and a warning."});
-  f.choice("grad_dtype",
-           grad_dtype,
-           k_grad_dtypes,
-           {.doc = "Dtype to which a weight's gradient is rounded before the optimizer reads it in "
-                   "float32: "
-                   "the layer's compute dtype, as in Keras, or nothing less than float32."});
+  f.choice(
+      "grad_dtype",
+      grad_dtype,
+      k_grad_dtypes,
+      {.doc = "Dtype to which a weight's gradient is rounded before the optimizer reads it in "
+              "float32: the layer's compute dtype, as in Keras, or nothing less than float32."});
   f.choice("float16_gemm",
            float16_gemm,
            k_float16_gemms,
@@ -211,9 +210,9 @@ void PrecisionSpec::fields(Fields& f) {
            on_nonfinite,
            k_on_nonfinite,
            {.doc = "What happens where no dynamic scale is active and a gradient is not finite: "
-                   "the run stops with exit code 4, the step "
-                   "is skipped, or it is applied. With apply nothing looks, so that 16-bit "
-                   "products on the CPU can update weights as they compute gradients."});
+                   "the run stops with exit code 4, the step is skipped, or it is applied. With "
+                   "apply nothing looks, so that 16-bit products on the CPU can update weights as "
+                   "they compute gradients."});
   f.section("loss_scale",
             loss_scale,
             {.doc = "Scaling of the loss, so that small float16 gradients do not become zero.",

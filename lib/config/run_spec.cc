@@ -102,11 +102,10 @@ void ModelSpec::fields(Fields& f) {
           {.doc = "Names and extents of the inputs, for `nodes`: {image: [28, 28, 1]}. Training "
                   "takes one input. [elements]",
            .min = 1});
-  f.field(
-      "nodes",
-      nodes,
-      {.doc = "Layers by name, each with its inputs in `from`: {c1: {type: conv2d, filters: 32, "
-              "kernel_size: 3, from: image}}."});
+  f.field("nodes",
+          nodes,
+          {.doc = "Layers by name, each with its inputs in `from`: {c1: {type: conv2d, filters: "
+                  "32, kernel_size: 3, from: image}}."});
   f.field("blocks",
           blocks,
           {.doc = "Parts of the graph by name, which a node uses with `block` and repeats `count` "
@@ -114,11 +113,10 @@ void ModelSpec::fields(Fields& f) {
                   "`nodes` is its output, unless `output` names another; they read `input`, or "
                   "what `inputs` lists, and `$heads` stands for a parameter. `config show` prints "
                   "the nodes that they become."});
-  f.field(
-      "outputs",
-      outputs,
-      {.doc = "Names of the nodes that are the model's outputs, `name:1` for the second output of "
-              "a node that has several. Training takes one output."});
+  f.field("outputs",
+          outputs,
+          {.doc = "Names of the nodes that are the model's outputs, `name:1` for the second output "
+                  "of a node that has several. Training takes one output."});
 }
 
 void RunSpec::fields(Fields& f) {

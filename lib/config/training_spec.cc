@@ -112,10 +112,10 @@ void TrainingSpec::fields(Fields& f) {
       accumulate_steps,
       {.doc = "Parts in which the batch_size samples of a step are computed, one after another; "
               "their gradients are added in float32 before the one update, so that activations "
-              "need the memory of a part. As gradient_accumulation_steps in Keras with batches "
-              "of batch_size / accumulate_steps, except that schedules count updates here and "
-              "batches there, and that moving statistics are set once, to the mean of those of "
-              "the parts. A mean over the steps that a mask keeps is that of the batch. [parts]",
+              "need the memory of a part. As gradient_accumulation_steps in Keras with batches of "
+              "batch_size / accumulate_steps, except that schedules count updates here and batches "
+              "there, and that moving statistics are set once, to the mean of those of the parts. "
+              "A mean over the steps that a mask keeps is that of the batch. [parts]",
        .min = 1,
        .max = 1024});
   f.field("validation_batch_size",
@@ -129,11 +129,12 @@ void TrainingSpec::fields(Fields& f) {
               "2.5}; classes that are not named have 1. The sum of the losses is divided by the "
               "number of samples all the same. Metrics, validation and test have no weights.",
        .min = 0});
-  f.field("reset_states",
-          reset_states,
-          {.doc = "Whether the states of stateful layers are 0 at the beginning of each epoch, as "
-                  "where Keras's reset_states() is called there; false: they go on from the epoch "
-                  "before."});
+  f.field(
+      "reset_states",
+      reset_states,
+      {.doc =
+           "Whether the states of stateful layers are 0 at the beginning of each epoch, as where "
+           "Keras's reset_states() is called there; false: they go on from the epoch before."});
   f.section(
       "checkpoint_every",
       checkpoint_every,
@@ -161,18 +162,16 @@ void TrainingSpec::fields(Fields& f) {
           target,
           {.doc = "A metric and its value, METRIC=VALUE, such as val_accuracy=0.97; metrics whose "
                   "names end in loss, error or perplexity must fall to it, others rise to it, and "
-                  ">= or <= "
-                  "says so. A run that does not reach it ends with exit code 5."});
+                  ">= or <= says so. A run that does not reach it ends with exit code 5."});
   f.field("stop_at_target",
           stop_at_target,
           {.doc = "Whether training ends after the epoch that reaches the target."});
-  f.field(
-      "time_limit",
-      time_limit,
-      {.doc = "Training ends with a checkpoint and exit code 75 before the process is this old; "
-              "--resume auto goes on from it. null: the limit is that of the Slurm job, if "
-              "stop_before_time_limit asks for it. [minutes]",
-       .above = 0});
+  f.field("time_limit",
+          time_limit,
+          {.doc = "Training ends with a checkpoint and exit code 75 before the process is this "
+                  "old; --resume auto goes on from it. null: the limit is that of the Slurm job, "
+                  "if stop_before_time_limit asks for it. [minutes]",
+           .above = 0});
   f.field(
       "stop_before_time_limit",
       stop_before_time_limit,
@@ -246,30 +245,28 @@ void ParallelSpec::fields(Fields& f) {
            k_all_reduce_dtypes,
            {.doc = "Dtype in which gradients travel between ranks; sums are accumulated in float32 "
                    "and rounded once, on GPUs rounded at each addition. 16 bits halve the bytes. "
-                   "float16 gradients travel scaled by "
-                   "the loss scale, so that a sum that overflows is a skipped step."});
+                   "float16 gradients travel scaled by the loss scale, so that a sum that "
+                   "overflows is a skipped step."});
+  f.field("bucket_mib",
+          bucket_mib,
+          {.doc = "Gradients are summed in buckets of at least this size, or of a quarter of all "
+                  "where that is less, the last layers' first, while those of the layers before "
+                  "are computed. [mebibytes]",
+           .above = 0});
   f.field(
-      "bucket_mib",
-      bucket_mib,
-      {.doc = "Gradients are summed in buckets of at least this size, or of a quarter of all "
-              "where that is less, the last layers' first, while those of the layers before are "
-              "computed. [mebibytes]",
-       .above = 0});
-  f.field("timeout",
-          timeout,
-          {.doc = "A rank that waits longer for another one ends with exit code 8 and names it. "
-                  "[s]",
-           .min = 1});
+      "timeout",
+      timeout,
+      {.doc = "A rank that waits longer for another one ends with exit code 8 and names it. [s]",
+       .min = 1});
   f.choice("batch_of",
            batch_of,
            k_batches_of,
            {.doc = "run: the ranks share the batch_size samples of a step; rank: each has "
                    "batch_size samples."});
-  f.field(
-      "sync_batch_norm",
-      sync_batch_norm,
-      {.doc = "Whether all layers batch_normalization take the statistics of the samples of all "
-              "ranks, as if each had `synchronized: true`."});
+  f.field("sync_batch_norm",
+          sync_batch_norm,
+          {.doc = "Whether all layers batch_normalization take the statistics of the samples of "
+                  "all ranks, as if each had `synchronized: true`."});
   f.choice("shard",
            shard,
            k_shards,

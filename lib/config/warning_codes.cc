@@ -19,12 +19,11 @@ constexpr std::array k_codes{
     WarningCode{k_rounding_scale,
                 "The initial loss scale is not a power of two, so scaling rounds the gradients.",
                 "Use a power of two, such as 32768."},
-    WarningCode{
-        k_idle_variable,
-        "A variable of the environment, or a part of its value, is not known and has no "
-        "effect. This concerns names that begin with HALFSTEP_, SLURM_CPUS_PER_TASK, and ops "
-        "and levels in TensorFlow's variables for the rewrite.",
-        "Correct the name or the value, or unset the variable."},
+    WarningCode{k_idle_variable,
+                "A variable of the environment, or a part of its value, is not known and has no "
+                "effect. This concerns names that begin with HALFSTEP_, SLURM_CPUS_PER_TASK, and "
+                "ops and levels in TensorFlow's variables for the rewrite.",
+                "Correct the name or the value, or unset the variable."},
     WarningCode{k_idle_loss_scale,
                 "A loss scale is given where nothing computes in float16; other dtypes have the "
                 "exponent range of float32.",
@@ -51,12 +50,11 @@ constexpr std::array k_codes{
     WarningCode{k_many_threads,
                 "There are more threads than processors, so that they wait for each other.",
                 "Leave device.threads out to use all processors that the process may use."},
-    WarningCode{
-        k_shuffled_state,
-        "A stateful layer goes on from the batch before, but the samples are shuffled, so "
-        "that a sample begins with the state of an unrelated one.",
-        "Give data.streams: true where the samples are consecutive windows, or data.shuffle: "
-        "false where they are in the order that the layer needs."},
+    WarningCode{k_shuffled_state,
+                "A stateful layer goes on from the batch before, but the samples are shuffled, so "
+                "that a sample begins with the state of an unrelated one.",
+                "Give data.streams: true where the samples are consecutive windows, or "
+                "data.shuffle: false where they are in the order that the layer needs."},
     WarningCode{k_samples_left_out,
                 "data.streams cuts the training samples into as many streams as a batch has "
                 "samples, all of one length, and the samples behind them are in no batch.",
@@ -109,17 +107,16 @@ constexpr std::array k_codes{
                 "A resumed run goes on on another device, instruction set or number of threads, so "
                 "that its bits differ from those of a run that was never stopped.",
                 "Resume on a machine of the same kind where the bits matter."},
-    WarningCode{
-        k_random_samples,
-        "The data of a benchmark are not here, so that it measures on random samples of the "
-        "model's shapes.",
-        "Give the data, or `bench --synthetic` where random samples are meant."},
+    WarningCode{k_random_samples,
+                "The data of a benchmark are not here, so that it measures on random samples of "
+                "the model's shapes.",
+                "Give the data, or `bench --synthetic` where random samples are meant."},
     WarningCode{
         k_idle_end,
-        "The updates of all steps were left out from some step to the end of training: for "
-        "a whole epoch, or for many steps although the loss scale was at its minimum.",
-        "Lower the learning rate or precision.loss_scale.min, or keep the layer that "
-        "overflows in float32; precision.loss_scale.max_consecutive_skips ends such a run."},
+        "The updates of all steps were left out from some step to the end of training: for a whole "
+        "epoch, or for many steps although the loss scale was at its minimum.",
+        "Lower the learning rate or precision.loss_scale.min, or keep the layer that overflows in "
+        "float32; precision.loss_scale.max_consecutive_skips ends such a run."},
 };
 
 }  // namespace

@@ -118,8 +118,7 @@ Tensor read_idx(const std::string& path) {
   if (!stored_bytes || !source.may_hold(magic.size() + 4 * rank + *stored_bytes)) {
     throw file_error(
         path,
-        "is too short for what its header says ({} elements of {} bytes): the file has "
-        "{} bytes",
+        "is too short for what its header says ({} elements of {} bytes): the file has {} bytes",
         shown,
         type->bytes,
         bytes.size());

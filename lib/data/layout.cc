@@ -80,19 +80,18 @@ std::optional<Layout> find_layout(const Shape& sample, const LayoutHints& hints)
     }
     if (as_stored && looks_channels_first(sample) && !one_order(turned)) {
       if (hints.otherwise) return hints.otherwise;
-      throw UserError(
-          ErrorKind::config,
-          hints.where,
-          fmt::format("samples and the model's input are {}, which as nhwc is {} high and {} wide "
-                      "with {} channels, and looks like nchw with {}",
-                      to_string(sample),
-                      sample[0],
-                      sample[1],
-                      sample[2],
-                      sample[0]),
-          fmt::format("layers take [height, width, channels]: for nchw make model.input {}, else "
-                      "say data.layout: nhwc",
-                      to_string(turned)));
+      throw UserError(ErrorKind::config,
+                      hints.where,
+                      fmt::format("samples and the model's input are {}, which as nhwc is {} high "
+                                  "and {} wide with {} channels, and looks like nchw with {}",
+                                  to_string(sample),
+                                  sample[0],
+                                  sample[1],
+                                  sample[2],
+                                  sample[0]),
+                      fmt::format("layers take [height, width, channels]: for nchw make "
+                                  "model.input {}, else say data.layout: nhwc",
+                                  to_string(turned)));
     }
     if (as_stored) return Layout::nhwc;
     if (as_turned) return Layout::nchw;

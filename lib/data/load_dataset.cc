@@ -124,17 +124,17 @@ void check_alike(const Dataset& dataset) {
     throw UserError(
         ErrorKind::data,
         {},
-        fmt::format("{}: training and test samples differ: images {} {} and {} {}, labels {} {} "
-                    "and {} {}",
-                    dataset.source,
-                    name(dataset.train.images.dtype()),
-                    to_string(train_images),
-                    name(dataset.test.images.dtype()),
-                    to_string(test_images),
-                    name(train_labels.dtype()),
-                    to_string(train_labels.shape()),
-                    name(test_labels.dtype()),
-                    to_string(test_labels.shape())));
+        fmt::format(
+            "{}: training and test samples differ: images {} {} and {} {}, labels {} {} and {} {}",
+            dataset.source,
+            name(dataset.train.images.dtype()),
+            to_string(train_images),
+            name(dataset.test.images.dtype()),
+            to_string(test_images),
+            name(train_labels.dtype()),
+            to_string(train_labels.shape()),
+            name(test_labels.dtype()),
+            to_string(test_labels.shape())));
   }
 }
 

@@ -93,11 +93,11 @@ SafetensorsReader::SafetensorsReader(const std::string& path) : file_(path) {
   file_.read(0, length);
   const auto header_bytes = load_le<std::uint64_t>(length.data());
   if (header_bytes > file_.size() - length.size()) {
-    throw file_error(path,
-                     "is cut off or no safetensors file: its header would have {} bytes, the file "
-                     "has {}",
-                     header_bytes,
-                     file_.size());
+    throw file_error(
+        path,
+        "is cut off or no safetensors file: its header would have {} bytes, the file has {}",
+        header_bytes,
+        file_.size());
   }
   if (header_bytes > k_largest_header) {
     throw file_error(path, "has a header of {} bytes; 100 MB are the most", header_bytes);

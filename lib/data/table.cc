@@ -87,34 +87,30 @@ constexpr std::array<std::int64_t, 3> k_colour32{32, 32, 3};
 constexpr std::array<std::int64_t, 4> k_clip{8, 28, 28, 1};
 
 constexpr std::array k_sets{
-    SetDef{
-        .name = "cifar10",
-        .load = load_cifar10_set,
-        .files = k_cifar10_files,
-        .folder = "cifar-10-batches-bin",
-        .sample_shape = k_colour32,
-        .classes = 10,
-        .class_names = k_cifar10_names,
-        .remedy = "scripts/fetch_datasets.sh cifar10 downloads it",
-        .origin =
-            "Alex Krizhevsky, Vinod Nair and Geoffrey Hinton; Alex Krizhevsky, Learning Multiple "
-            "Layers of Features from Tiny Images, 2009; "
-            "https://www.cs.toronto.edu/~kriz/cifar.html",
-        .licence = "not stated by the source, which asks to cite the report above"},
-    SetDef{
-        .name = "cifar100",
-        .load = load_cifar100_set,
-        .files = k_cifar100_files,
-        .folder = "cifar-100-binary",
-        .sample_shape = k_colour32,
-        .classes = 100,
-        .class_names = k_cifar100_names,
-        .remedy = "scripts/fetch_datasets.sh cifar100 downloads it",
-        .origin =
-            "Alex Krizhevsky, Vinod Nair and Geoffrey Hinton; Alex Krizhevsky, Learning Multiple "
-            "Layers of Features from Tiny Images, 2009; "
-            "https://www.cs.toronto.edu/~kriz/cifar.html",
-        .licence = "not stated by the source, which asks to cite the report above"},
+    SetDef{.name = "cifar10",
+           .load = load_cifar10_set,
+           .files = k_cifar10_files,
+           .folder = "cifar-10-batches-bin",
+           .sample_shape = k_colour32,
+           .classes = 10,
+           .class_names = k_cifar10_names,
+           .remedy = "scripts/fetch_datasets.sh cifar10 downloads it",
+           .origin = "Alex Krizhevsky, Vinod Nair and Geoffrey Hinton; Alex Krizhevsky, Learning "
+                     "Multiple Layers of Features from Tiny Images, 2009; "
+                     "https://www.cs.toronto.edu/~kriz/cifar.html",
+           .licence = "not stated by the source, which asks to cite the report above"},
+    SetDef{.name = "cifar100",
+           .load = load_cifar100_set,
+           .files = k_cifar100_files,
+           .folder = "cifar-100-binary",
+           .sample_shape = k_colour32,
+           .classes = 100,
+           .class_names = k_cifar100_names,
+           .remedy = "scripts/fetch_datasets.sh cifar100 downloads it",
+           .origin = "Alex Krizhevsky, Vinod Nair and Geoffrey Hinton; Alex Krizhevsky, Learning "
+                     "Multiple Layers of Features from Tiny Images, 2009; "
+                     "https://www.cs.toronto.edu/~kriz/cifar.html",
+           .licence = "not stated by the source, which asks to cite the report above"},
     SetDef{.name = "emnist_digits",
            .load = load_transposed_idx_set,
            .files = k_emnist_files,
@@ -144,9 +140,8 @@ constexpr std::array k_sets{
            .classes = 10,
            .class_names = k_kana,
            .remedy = "scripts/fetch_datasets.sh kmnist downloads it",
-           .origin =
-               "KMNIST Dataset (created by CODH), adapted from Kuzushiji Dataset (created by NIJL "
-               "and others), doi:10.20676/00000341; http://codh.rois.ac.jp/kmnist/",
+           .origin = "KMNIST Dataset (created by CODH), adapted from Kuzushiji Dataset (created by "
+                     "NIJL and others), doi:10.20676/00000341; http://codh.rois.ac.jp/kmnist/",
            .licence = "CC BY-SA 4.0"},
     SetDef{.name = "mnist",
            .load = load_idx_set,
@@ -182,27 +177,23 @@ constexpr std::string_view format_name(DataFormat format) {
 }
 
 constexpr std::array k_formats{
-    SetDef{
-        .name = format_name(DataFormat::cifar10),
-        .load = load_cifar10_set,
-        .files = k_cifar10_files,
-        .folder = "cifar-10-batches-bin",
-        .sample_shape = k_colour32,
-        .classes = 10,
-        .doc =
-            "A folder with the binary version of CIFAR-10: of each sample a byte for the class and "
-            "3072 bytes for the channels one after the other."},
-    SetDef{
-        .name = format_name(DataFormat::cifar100),
-        .load = load_cifar100_set,
-        .files = k_cifar100_files,
-        .folder = "cifar-100-binary",
-        .sample_shape = k_colour32,
-        .classes = 100,
-        .doc =
-            "A folder with the binary version of CIFAR-100: of each sample a byte for the coarse "
-            "class, which is not used, one for the fine class, and 3072 bytes for the channels "
-            "one after the other."},
+    SetDef{.name = format_name(DataFormat::cifar10),
+           .load = load_cifar10_set,
+           .files = k_cifar10_files,
+           .folder = "cifar-10-batches-bin",
+           .sample_shape = k_colour32,
+           .classes = 10,
+           .doc = "A folder with the binary version of CIFAR-10: of each sample a byte for the "
+                  "class and 3072 bytes for the channels one after the other."},
+    SetDef{.name = format_name(DataFormat::cifar100),
+           .load = load_cifar100_set,
+           .files = k_cifar100_files,
+           .folder = "cifar-100-binary",
+           .sample_shape = k_colour32,
+           .classes = 100,
+           .doc = "A folder with the binary version of CIFAR-100: of each sample a byte for the "
+                  "coarse class, which is not used, one for the fine class, and 3072 bytes for the "
+                  "channels one after the other."},
     SetDef{.name = format_name(DataFormat::csv),
            .load = load_csv_set,
            .files = k_csv_files,
@@ -218,19 +209,16 @@ constexpr std::array k_formats{
            .doc =
                "A folder with one IDX file of samples and one of labels, and two more for the test "
                "set where there is one. Each may be compressed with gzip and then ends in .gz."},
-    SetDef{
-        .name = format_name(DataFormat::image_folder),
-        .load = load_image_folder,
-        .doc =
-            "A folder with one sub-folder of pictures (JPEG, PNG, PGM or PPM) per class, or with "
-            "the folders train and test that hold those sub-folders. The names of the classes "
-            "are those of the sub-folders, sorted."},
-    SetDef{
-        .name = format_name(DataFormat::npz),
-        .load = load_npz_set,
-        .doc =
-            "One .npz file, as numpy.savez and numpy.savez_compressed write it, with an array of "
-            "samples and one of labels, and two more for the test set where there is one."},
+    SetDef{.name = format_name(DataFormat::image_folder),
+           .load = load_image_folder,
+           .doc = "A folder with one sub-folder of pictures (JPEG, PNG, PGM or PPM) per class, or "
+                  "with the folders train and test that hold those sub-folders. The names of the "
+                  "classes are those of the sub-folders, sorted."},
+    SetDef{.name = format_name(DataFormat::npz),
+           .load = load_npz_set,
+           .doc =
+               "One .npz file, as numpy.savez and numpy.savez_compressed write it, with an array "
+               "of samples and one of labels, and two more for the test set where there is one."},
     SetDef{.name = "synth",
            .load = load_synthetic_digits,
            .sample_shape = k_grey28,
@@ -246,10 +234,9 @@ constexpr std::array k_formats{
                   "data.train_samples and data.test_samples say."},
     SetDef{.name = format_name(DataFormat::text),
            .load = load_text_set,
-           .doc =
-               "A text, or a folder with texts whose names end in .txt, plain or compressed with "
-               "gzip. `data.text` says how it becomes windows of bytes, characters or words; the "
-               "labels are the tokens that follow."},
+           .doc = "A text, or a folder with texts whose names end in .txt, plain or compressed "
+                  "with gzip. `data.text` says how it becomes windows of bytes, characters or "
+                  "words; the labels are the tokens that follow."},
 };
 
 const SetDef* find(std::span<const SetDef> rows, std::string_view name) {

@@ -123,13 +123,12 @@ bool is_categorical(const CsvFile& file,
     throw cell_error(
         file,
         content.first_text,
-        fmt::format("the column {} has {} different texts in {} rows, too many for "
-                    "categories",
+        fmt::format("the column {} has {} different texts in {} rows, too many for categories",
                     in_quotes(name),
                     content.distinct.size(),
                     values),
-        fmt::format("'{}' in data.table.ignore leaves it out, in data.table.categorical "
-                    "keeps it, and data.text.column makes tokens of its texts",
+        fmt::format("'{}' in data.table.ignore leaves it out, in data.table.categorical keeps it, "
+                    "and data.text.column makes tokens of its texts",
                     printable(name)));
   }
   return true;
@@ -223,16 +222,15 @@ std::vector<std::string> find_classes(const CsvFile& file,
     return {};
   const std::size_t most = std::min(k_most_classes, std::max(k_few_integers, rows.size() / 2));
   if (distinct.size() > most || (content.texts == 0 && !integers)) {
-    throw cell_error(
-        file,
-        rows.front(),
-        fmt::format("the target {} has {} different values in {} rows, such as {}, and the loss is "
-                    "one of classes",
-                    in_quotes(spec.target),
-                    distinct.size(),
-                    rows.size(),
-                    in_quotes(file.cell(rows.front(), file.column(spec.target)))),
-        content.texts == 0 ? "loss: mean_squared_error predicts numbers" : "");
+    throw cell_error(file,
+                     rows.front(),
+                     fmt::format("the target {} has {} different values in {} rows, such as {}, "
+                                 "and the loss is one of classes",
+                                 in_quotes(spec.target),
+                                 distinct.size(),
+                                 rows.size(),
+                                 in_quotes(file.cell(rows.front(), file.column(spec.target)))),
+                     content.texts == 0 ? "loss: mean_squared_error predicts numbers" : "");
   }
   std::vector<std::string> classes = sorted(distinct);
   if (content.texts == 0) {

@@ -68,8 +68,8 @@ std::string print_slice(const std::optional<Slice>& slice) {
 
 void print_variable(const Variable& v, std::string& text) {
   fmt::format_to(std::back_inserter(text),
-                 "variable {} {{dtype: {}, shape: {}, role: {}, trainable: {}, init: {}, a: {}, "
-                 "b: {}, seed: {}{}, layer: {}{}}}\n",
+                 "variable {} {{dtype: {}, shape: {}, role: {}, trainable: {}, init: {}, a: {}, b: "
+                 "{}, seed: {}{}, layer: {}{}}}\n",
                  print_name(v.name),
                  name(v.type.dtype),
                  to_string(v.type.shape),

@@ -192,13 +192,13 @@ class Inference {
       return true;
     }
     for (const std::string& attr : counts) node.attrs.erase(attr);
-    diagnostics_.error(node.origin.where,
-                       fmt::format("'{}' has {} ports; beyond {} a node, the nodes of a graph may "
-                                   "have {} in all",
-                                   node.name,
-                                   ports,
-                                   k_free,
-                                   k_most_extra_ports));
+    diagnostics_.error(
+        node.origin.where,
+        fmt::format("'{}' has {} ports; beyond {} a node, the nodes of a graph may have {} in all",
+                    node.name,
+                    ports,
+                    k_free,
+                    k_most_extra_ports));
     return false;
   }
 

@@ -94,29 +94,27 @@ double f1(std::span<const double> sums, double) {
 }
 
 constexpr std::array k_metrics{
-    MetricDef{"accuracy",
-              "Share of the samples whose largest output is that of their class; with a class at "
-              "each position, share of the positions. Of a single "
-              "output, share of the samples whose output is above one half (above 0 for scores) "
-              "where the label is 1, and not where it is 0.",
-              "fraction"},
     MetricDef{
-        k_auc,
-        "Area under the curve of the true over the false positive rate (ROC), by trapezoids "
-        "between 200 thresholds evenly spaced from 0 to 1, over all outputs, as in Keras: the "
-        "probability that an output whose label is 1 is above one whose label is 0. 0 where "
-        "the labels are all equal.",
-        "fraction",
-        k_of_auc,
-        area_under_curve},
-    MetricDef{
-        "f1_score",
-        "2 TP / (2 TP + FP + FN) over all outputs, with TP true positives, FP false positives "
-        "and FN false negatives. An output is positive above one half (above 0 for scores), "
-        "a label where it is 1. 0 where there are none of the three.",
-        "fraction",
-        k_of_f1,
-        f1},
+        "accuracy",
+        "Share of the samples whose largest output is that of their class; with a class at each "
+        "position, share of the positions. Of a single output, share of the samples whose output "
+        "is above one half (above 0 for scores) where the label is 1, and not where it is 0.",
+        "fraction"},
+    MetricDef{k_auc,
+              "Area under the curve of the true over the false positive rate (ROC), by trapezoids "
+              "between 200 thresholds evenly spaced from 0 to 1, over all outputs, as in Keras: "
+              "the probability that an output whose label is 1 is above one whose label is 0. 0 "
+              "where the labels are all equal.",
+              "fraction",
+              k_of_auc,
+              area_under_curve},
+    MetricDef{"f1_score",
+              "2 TP / (2 TP + FP + FN) over all outputs, with TP true positives, FP false "
+              "positives and FN false negatives. An output is positive above one half (above 0 for "
+              "scores), a label where it is 1. 0 where there are none of the three.",
+              "fraction",
+              k_of_f1,
+              f1},
     MetricDef{"mean_absolute_error",
               "|y - t| averaged over the outputs of a sample and over the samples.",
               "unit of the targets"},
@@ -147,8 +145,8 @@ constexpr std::array k_metrics{
               k_of_root,
               root_of_mean},
     MetricDef{k_top_accuracy,
-              "Share of the samples whose class is among those of the 5 largest outputs; any "
-              "whole number may stand for 5.",
+              "Share of the samples whose class is among those of the 5 largest outputs; any whole "
+              "number may stand for 5.",
               "fraction"},
 };
 
@@ -194,18 +192,17 @@ std::string misfit(std::string_view name,
   if (wants_probabilities(name)) {
     const bool scores = loss.from_logits() && loss.label_kind() == LabelKind::events;
     return scores || loss.takes_probabilities() ? ""
-           : name == k_auc
-               ? "compares probabilities, but the outputs of this loss are none"
-               : "counts the outputs above one half, but the outputs of this loss are no "
-                 "probabilities";
+           : name == k_auc ? "compares probabilities, but the outputs of this loss are none"
+                           : "counts the outputs above one half, but the outputs of this loss are "
+                             "no probabilities";
   }
   const bool classes = loss.label_kind() == LabelKind::classes;
   const std::int64_t outputs = classes ? output.back() : output.elements();
   const std::optional<std::int64_t> k = top_k(name);
   if (!k && name != "accuracy") {
-    return loss.from_logits() ? "compares the outputs with the labels, but they are scores without "
-                                "bounds"
-                              : "";
+    return loss.from_logits()
+               ? "compares the outputs with the labels, but they are scores without bounds"
+               : "";
   }
   const bool values = !loss.from_logits() && !loss.takes_probabilities();
   if (values && !label_limit(loss.label_kind(), output)) {

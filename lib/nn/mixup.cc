@@ -122,9 +122,9 @@ void check_mixup(const config::RunSpec& spec, const Model& model, Diagnostics& d
     diagnostics.error(spec.where("data.augment.mixup"), std::move(message), std::move(hint));
   };
   if (!spec.loss.type.ends_with("crossentropy")) {
-    refuse(fmt::format("mixes the losses of two labels, which for {} is not the loss of the mixed "
-                       "label",
-                       spec.loss.type),
+    refuse(fmt::format(
+               "mixes the losses of two labels, which for {} is not the loss of the mixed label",
+               spec.loss.type),
            "the cross-entropies fit");
   }
   if (index_limit(model)) {

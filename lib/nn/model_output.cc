@@ -97,24 +97,24 @@ std::vector<config::Warning> output_warnings(const ModelOutput& output,
                                              const Where& where) {
   if (loss.takes_probabilities() && !output.probabilities) {
     const bool binary = loss.label_kind() == LabelKind::events;
-    return {config::warning(
-        config::k_loss_gets_scores,
-        where,
-        fmt::format("takes probabilities, but the model's output '{}' gives scores without "
-                    "bounds: training would make no sense; give the loss from_logits: true, or "
-                    "the last layer activation: {}",
-                    last_layer,
-                    binary ? "sigmoid" : "softmax"))};
+    return {
+        config::warning(config::k_loss_gets_scores,
+                        where,
+                        fmt::format("takes probabilities, but the model's output '{}' gives scores "
+                                    "without bounds: training would make no sense; give the loss "
+                                    "from_logits: true, or the last layer activation: {}",
+                                    last_layer,
+                                    binary ? "sigmoid" : "softmax"))};
   }
   if (loss.from_logits() && !output.activation.empty()) {
     return {config::warning(
         config::k_loss_gets_probabilities,
         where,
-        fmt::format("takes scores (from_logits: true), but the model's output '{}' is a {} "
-                    "already, which would be applied twice; leave out from_logits or that "
-                    "activation",
-                    last_layer,
-                    output.activation == "Softmax" ? "softmax" : "sigmoid"))};
+        fmt::format(
+            "takes scores (from_logits: true), but the model's output '{}' is a {} already, which "
+            "would be applied twice; leave out from_logits or that activation",
+            last_layer,
+            output.activation == "Softmax" ? "softmax" : "sigmoid"))};
   }
   return {};
 }

@@ -53,8 +53,8 @@ void warn_of_idle_scale(const config::RunSpec& spec,
   const config::Node usual = config::to_node(config::LossScaleSpec());
   if (automatic && config::same(config::to_node(given), usual)) return;
   std::string message =
-      "has no use here: nothing computes in float16, and other dtypes have the "
-      "exponent range of float32";
+      "has no use here: nothing computes in float16, and other dtypes have the exponent range of "
+      "float32";
   switch (step.loss_scaling.mode) {
     case ScalingMode::none:
       message += "; with mode: auto it is left out";
@@ -64,8 +64,8 @@ void warn_of_idle_scale(const config::RunSpec& spec,
       break;
     case ScalingMode::dynamic:
       message +=
-          "; it costs a multiplication of each gradient, and a step whose gradients are not "
-          "finite is skipped, whatever precision.on_nonfinite says";
+          "; it costs a multiplication of each gradient, and a step whose gradients are not finite "
+          "is skipped, whatever precision.on_nonfinite says";
       break;
   }
   warn(warnings, config::k_idle_loss_scale, spec.where("precision.loss_scale"), std::move(message));
@@ -143,11 +143,11 @@ StepSpec read_step_spec(const config::RunSpec& spec, Diagnostics& diagnostics) {
   }
   if (step.optimizer.def != nullptr && !step.optimizer.def->elementwise &&
       spec.parallel.shard == config::ShardOf::optimizer) {
-    diagnostics.error(spec.where("parallel.shard"),
-                      fmt::format("{} updates a matrix by all of its gradients, which the ranks "
-                                  "would divide",
-                                  step.optimizer.def->type),
-                      "parallel.shard: none, or another optimizer");
+    diagnostics.error(
+        spec.where("parallel.shard"),
+        fmt::format("{} updates a matrix by all of its gradients, which the ranks would divide",
+                    step.optimizer.def->type),
+        "parallel.shard: none, or another optimizer");
   }
   check_metrics(spec, diagnostics);
   step.loss_scaling =
@@ -216,14 +216,13 @@ std::vector<config::Warning> precision_warnings(const config::RunSpec& spec,
   const bool own_weights = node != step.model.nodes.end();
   if (own_weights) {
     const std::string_view dtype = name(node->precision.policy.variable);
-    warn(
-        warnings,
-        config::k_half_weights,
-        node->where,
-        fmt::format("layer '{0}' stores its weights in {1}: small updates are lost and there is no "
-                    "master copy; mixed_{1} keeps one",
-                    node->name,
-                    dtype));
+    warn(warnings,
+         config::k_half_weights,
+         node->where,
+         fmt::format("layer '{0}' stores its weights in {1}: small updates are lost and there is "
+                     "no master copy; mixed_{1} keeps one",
+                     node->name,
+                     dtype));
   }
   std::optional<config::Warning> unscaling = precision::unscaling_warning(
       graph,

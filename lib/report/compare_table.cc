@@ -97,12 +97,11 @@ std::vector<std::string> compare_legend(const CompareReport& report) {
   const std::string &baseline = report.baseline, &metric = report.metric;
   const std::string unit = in_points(metric) ? " in percentage points" : "";
   if (!report.paired) {
-    return {
-        fmt::format("finished runs against {}: a speed-up above 1 is faster; diff is run minus "
-                    "{}{}",
-                    baseline,
-                    baseline,
-                    unit)};
+    return {fmt::format(
+        "finished runs against {}: a speed-up above 1 is faster; diff is run minus {}{}",
+        baseline,
+        baseline,
+        unit)};
   }
   const std::vector<std::int64_t>& seeds = report.seeds;
   const std::string which =

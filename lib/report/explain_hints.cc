@@ -96,9 +96,9 @@ void size_hint(const HintContext& c) {
   if (c.e.flops >= k_small) return;
   c.add(config::k_little_work,
         "",
-        fmt::format("a step has {:.3g} MFLOP: too few for 16 bits to save time; expect to save "
-                    "memory only",
-                    c.e.flops / 1e6));
+        fmt::format(
+            "a step has {:.3g} MFLOP: too few for 16 bits to save time; expect to save memory only",
+            c.e.flops / 1e6));
 }
 
 void cast_hint(const HintContext& c) {

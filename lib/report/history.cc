@@ -202,9 +202,8 @@ void Throughput::fields(Fields& f) {
   f.text_or_null("peak_source", peak_source, "how the peak was found; null without a peak");
   f("predicted_ms",
     predicted_ms,
-    {.doc =
-         "ms of a step on a device, predicted from its launches' operations and bytes; null on a "
-         "CPU",
+    {.doc = "ms of a step on a device, predicted from its launches' operations and bytes; null on "
+            "a CPU",
      .may_lack = true});
 }
 

@@ -190,8 +190,7 @@ std::string parallel_line(const ParallelBlock& block) {
     text += fmt::format(", {:.0f} % of the sums hidden", 100 * *block.hidden_share);
   }
   text += fmt::format(
-      "; rank {} ({}) computes longest, {:.2f} times the median; {:.3g} MB per step "
-      "and rank sent",
+      "; rank {} ({}) computes longest, {:.2f} times the median; {:.3g} MB per step and rank sent",
       slowest.rank,
       slowest.host,
       block.imbalance,

@@ -216,9 +216,9 @@ std::string kind_to_choose_from(const std::vector<RunEntry>& runs) {
   throw UserError(
       ErrorKind::config,
       {"--kind", 0, 0, ""},
-      fmt::format("must be given: the runs meant are of the kinds {}, which have no result "
-                  "in common",
-                  fmt::join(kinds, " and ")));
+      fmt::format(
+          "must be given: the runs meant are of the kinds {}, which have no result in common",
+          fmt::join(kinds, " and ")));
 }
 
 BestRunReport best_run(const RunIndex& index,

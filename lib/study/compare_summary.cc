@@ -283,8 +283,7 @@ std::vector<std::string> comparison_notes(const CompareReport& comparison) {
   for (const report::PairBlock& pair : comparison.pairs) {
     if (!pair.init_hash_equal) {
       notes.push_back(
-          fmt::format("{}, seed {}: starts from other weights than {} (rounded to "
-                      "another dtype)",
+          fmt::format("{}, seed {}: starts from other weights than {} (rounded to another dtype)",
                       pair.policy,
                       pair.seed,
                       comparison.baseline));

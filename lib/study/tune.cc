@@ -290,11 +290,10 @@ class BestRate {
 std::function<double()> burst_of_this_processor(const backend::Backend& cpu) {
   const backend::cpu::PeakUnit* unit = backend::cpu::fastest_unit(cpu.capabilities.isa);
   if (unit == nullptr) {
-    throw UserError(
-        ErrorKind::unavailable,
-        {},
-        "no register peak is known for this kind of processor: nothing would tell whether "
-        "a time was disturbed");
+    throw UserError(ErrorKind::unavailable,
+                    {},
+                    "no register peak is known for this kind of processor: nothing would tell "
+                    "whether a time was disturbed");
   }
   return [unit] {
     constexpr int k_bursts = 8;

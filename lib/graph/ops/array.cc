@@ -168,8 +168,8 @@ std::vector<OpDef> array_ops() {
              {.infer = infer_fill, .gradient = gradient_fill}),
       define("GatherV2",
              "params: Tparams, indices: Tindices, axis: Taxis -> output: Tparams",
-             "Tparams: type, Tindices: {int16, int32, int64}, Taxis: {int32, int64}, "
-             "batch_dims: int = 0",
+             "Tparams: type, Tindices: {int16, int32, int64}, Taxis: {int32, int64}, batch_dims: "
+             "int = 0",
              {.infer = infer_gather, .gradient = gradient_gather}),
       define("OneHot",
              "indices: TI, depth: int32, on_value: T, off_value: T -> output: T",
@@ -231,8 +231,7 @@ std::vector<OpDef> array_ops() {
               .promotion = Promotion::terms}),
       define("UnsortedSegmentSum",
              "data: T, segment_ids: Tindices, num_segments: Tnumsegments -> output: T",
-             "T: numbertype, Tindices: {int16, int32, int64}, "
-             "Tnumsegments: {int32, int64} = int32",
+             "T: numbertype, Tindices: {int16, int32, int64}, Tnumsegments: {int32, int64} = int32",
              {.infer = infer_segment_sum}),
   };
 }

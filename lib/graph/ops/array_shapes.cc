@@ -142,8 +142,7 @@ std::vector<Shape> infer_segment_sum(const InferContext& c) {
   const Shape& ids = c.input(1).shape;
   if (ids.rank() > data.rank() || Shape(data.dims().first(ids.rank())) != ids) {
     throw ShapeError(
-        fmt::format("UnsortedSegmentSum wants ids that lead the shape of the data, got "
-                    "{} and {}",
+        fmt::format("UnsortedSegmentSum wants ids that lead the shape of the data, got {} and {}",
                     to_string(ids),
                     to_string(data)));
   }

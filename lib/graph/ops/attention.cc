@@ -24,9 +24,9 @@ namespace halfstep::graph::ops {
 namespace {
 
 constexpr std::string_view k_attention_attrs =
-    "T: {half, bfloat16, float, double}, U: {float, double} = float, scale: float = 1.0, "
-    "causal: bool = false, layout: string = 'BHSD', rate: float = 0.0, seed: int = 0, "
-    "stream: int = 0, first: int = 0";
+    "T: {half, bfloat16, float, double}, U: {float, double} = float, scale: float = 1.0, causal: "
+    "bool = false, layout: string = 'BHSD', rate: float = 0.0, seed: int = 0, stream: int = 0, "
+    "first: int = 0";
 
 AttentionGeometry geometry_of(const InferContext& c, std::size_t query) {
   return attention_geometry(

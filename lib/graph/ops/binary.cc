@@ -162,12 +162,11 @@ std::vector<Shape> infer_select(const InferContext& c) {
   const Shape& values = c.input(1).shape;
   const bool rows = condition.rank() == 1 && values.rank() > 0 && condition[0] == values[0];
   if (c.input(2).shape != values || !(condition == values || condition.rank() == 0 || rows)) {
-    throw ShapeError(
-        fmt::format("Select wants two values of one shape and a condition that fits, "
-                    "got {} ? {} : {}",
-                    to_string(condition),
-                    to_string(values),
-                    to_string(c.input(2).shape)));
+    throw ShapeError(fmt::format(
+        "Select wants two values of one shape and a condition that fits, got {} ? {} : {}",
+        to_string(condition),
+        to_string(values),
+        to_string(c.input(2).shape)));
   }
   return {values};
 }

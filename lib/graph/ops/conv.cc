@@ -96,13 +96,12 @@ std::vector<Value> gradient_filter_gradient(const GradientContext& c) {
 }
 
 constexpr std::string_view k_attrs =
-    "strides: list(int), use_cudnn_on_gpu: bool = true, padding: string, "
-    "explicit_paddings: list(int) = [], data_format: string = 'NHWC', "
-    "dilations: list(int) = [1, 1, 1, 1], float16_products: int = 3";
+    "strides: list(int), use_cudnn_on_gpu: bool = true, padding: string, explicit_paddings: "
+    "list(int) = [], data_format: string = 'NHWC', dilations: list(int) = [1, 1, 1, 1], "
+    "float16_products: int = 3";
 constexpr std::string_view k_depthwise_attrs =
-    "T: {half, bfloat16, float, double}, strides: list(int), padding: string, "
-    "explicit_paddings: list(int) = [], data_format: string = 'NHWC', "
-    "dilations: list(int) = [1, 1, 1, 1]";
+    "T: {half, bfloat16, float, double}, strides: list(int), padding: string, explicit_paddings: "
+    "list(int) = [], data_format: string = 'NHWC', dilations: list(int) = [1, 1, 1, 1]";
 
 }  // namespace
 

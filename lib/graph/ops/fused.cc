@@ -80,12 +80,12 @@ std::vector<Shape> infer_fused(const InferContext& c) {
 }  // namespace
 
 std::vector<OpDef> fused_ops() {
-  return {define("FusedMatMul",
-                 "a: T, b: T, args: Targs -> results: Tresults",
-                 "T: {bfloat16, half, float}, Targs: list(type), Tresults: list(type), "
-                 "transpose_a: bool = false, transpose_b: bool = false, epilogue: string, "
-                 "partner_k: int = 0",
-                 {.infer = infer_fused, .stage = Stage::lowered})};
+  return {
+      define("FusedMatMul",
+             "a: T, b: T, args: Targs -> results: Tresults",
+             "T: {bfloat16, half, float}, Targs: list(type), Tresults: list(type), transpose_a: "
+             "bool = false, transpose_b: bool = false, epilogue: string, partner_k: int = 0",
+             {.infer = infer_fused, .stage = Stage::lowered})};
 }
 
 }  // namespace halfstep::graph::ops

@@ -63,13 +63,13 @@ std::vector<OpDef> image_ops() {
              "T: {uint8, half, bfloat16, float, double}, mode: string = 'horizontal_and_vertical', "
              "seed: int = 0, stream: int = 0, first: int = 0",
              {.infer = infer_flip, .gradient = gradient_flip}),
-      define("RandomTranslation",
-             "images: T, ordinal: int64 -> output: T",
-             "T: {uint8, half, bfloat16, float, double}, height_low: float, height_high: float, "
-             "width_low: float, width_high: float, fill_mode: string = 'reflect', "
-             "fill_value: float = 0.0, interpolation: string = 'bilinear', "
-             "seed: int = 0, stream: int = 0, first: int = 0",
-             {.infer = infer_translation}),
+      define(
+          "RandomTranslation",
+          "images: T, ordinal: int64 -> output: T",
+          "T: {uint8, half, bfloat16, float, double}, height_low: float, height_high: float, "
+          "width_low: float, width_high: float, fill_mode: string = 'reflect', fill_value: float = "
+          "0.0, interpolation: string = 'bilinear', seed: int = 0, stream: int = 0, first: int = 0",
+          {.infer = infer_translation}),
   };
 }
 

@@ -118,8 +118,8 @@ std::vector<OpDef> matmul_ops() {
       define("BatchMatMulV2",
              "x: T, y: T -> output: T",
              "T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, "
-             "uint64, complex64, complex128}, adj_x: bool = false, adj_y: bool = false, "
-             "grad_x: bool = false, grad_y: bool = false",
+             "uint64, complex64, complex128}, adj_x: bool = false, adj_y: bool = false, grad_x: "
+             "bool = false, grad_y: bool = false",
              {.infer = infer_batch_matmul,
               .gradient = gradient_batch_matmul,
               .promotion = Promotion::operands}),
@@ -135,8 +135,8 @@ std::vector<OpDef> matmul_ops() {
           "MatMul",
           "a: T, b: T -> product: T",
           "T: {bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, "
-          "complex64, complex128}, transpose_a: bool = false, transpose_b: bool = false, "
-          "grad_a: bool = false, grad_b: bool = false",
+          "complex64, complex128}, transpose_a: bool = false, transpose_b: bool = false, grad_a: "
+          "bool = false, grad_b: bool = false",
           {.infer = infer_matmul, .gradient = gradient_matmul, .promotion = Promotion::operands}),
   };
 }

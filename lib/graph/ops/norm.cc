@@ -191,25 +191,24 @@ std::vector<OpDef> norm_ops() {
       define("FusedBatchNormV3",
              "x: T, scale: U, offset: U, mean: U, variance: U -> y: T, batch_mean: U, "
              "batch_variance: U, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U",
-             "T: {half, bfloat16, float, double}, U: {bfloat16, float, double}, "
-             "epsilon: float = 0.0001, exponential_avg_factor: float = 1.0, "
-             "data_format: string = 'NHWC', is_training: bool = true",
+             "T: {half, bfloat16, float, double}, U: {bfloat16, float, double}, epsilon: float = "
+             "0.0001, exponential_avg_factor: float = 1.0, data_format: string = 'NHWC', "
+             "is_training: bool = true",
              {.infer = infer_norm, .gradient = gradient_norm}),
       define("FusedBatchNormGradV3",
              "y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U, "
              "reserve_space_3: U -> x_backprop: T, scale_backprop: U, offset_backprop: U, "
              "reserve_space_4: U, reserve_space_5: U",
-             "T: {half, bfloat16, float, double}, U: {bfloat16, float, double}, "
-             "epsilon: float = 0.0001, data_format: string = 'NHWC', is_training: bool = true",
+             "T: {half, bfloat16, float, double}, U: {bfloat16, float, double}, epsilon: float = "
+             "0.0001, data_format: string = 'NHWC', is_training: bool = true",
              {.infer = infer_norm_grad}),
       define("_FusedBatchNormEx",
-             "x: T, scale: U, offset: U, mean: U, variance: U, side_input: num_side_inputs*T -> "
-             "y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U, "
+             "x: T, scale: U, offset: U, mean: U, variance: U, side_input: num_side_inputs*T -> y: "
+             "T, batch_mean: U, batch_variance: U, reserve_space_1: U, reserve_space_2: U, "
              "reserve_space_3: U",
              "T: {half, bfloat16, float, double}, U: {float}, epsilon: float = 0.0001, "
-             "exponential_avg_factor: float = 1.0, num_side_inputs: int = 0, "
-             "activation_mode: string = 'Identity', data_format: string = 'NHWC', "
-             "is_training: bool = true",
+             "exponential_avg_factor: float = 1.0, num_side_inputs: int = 0, activation_mode: "
+             "string = 'Identity', data_format: string = 'NHWC', is_training: bool = true",
              {.infer = infer_fused_norm}),
       define("BatchMoments",
              "x: T -> mean: U, variance: U",
@@ -230,12 +229,12 @@ std::vector<OpDef> norm_ops() {
              "T: {half, bfloat16, float, double}, U: {float, double}, epsilon: float = 0.001, "
              "rows: int",
              {.infer = infer_part<1>}),
-      define("BatchNormReluGrad",
-             "y_backprop: T, x: T, scale: float, offset: float, mean: float, variance: float -> "
-             "x_backprop: T, scale_backprop: float, offset_backprop: float",
-             "T: {half, bfloat16, float, double}, epsilon: float = 0.0001, "
-             "is_training: bool = true",
-             {.infer = infer_relu_norm_grad, .stage = Stage::lowered}),
+      define(
+          "BatchNormReluGrad",
+          "y_backprop: T, x: T, scale: float, offset: float, mean: float, variance: float -> "
+          "x_backprop: T, scale_backprop: float, offset_backprop: float",
+          "T: {half, bfloat16, float, double}, epsilon: float = 0.0001, is_training: bool = true",
+          {.infer = infer_relu_norm_grad, .stage = Stage::lowered}),
       define("LayerNorm",
              "x: T, gamma: U, beta: U -> y: T, mean: U, inverse_deviation: U",
              "T: {half, bfloat16, float, double}, U: {float, double}, epsilon: float = 0.001",

@@ -130,20 +130,20 @@ std::vector<OpDef> packed_ops() {
   return {
       define("PackOperand",
              "x: T -> packed: uint8",
-             "T: {bfloat16, half, float}, dtype: {bfloat16, half}, parts: int = 1, "
-             "side: string, transpose: bool = false",
+             "T: {bfloat16, half, float}, dtype: {bfloat16, half}, parts: int = 1, side: string, "
+             "transpose: bool = false",
              {.infer = infer_pack, .stage = Stage::lowered}),
       define("PackedVariable",
              "handle: resource -> packed: uint8",
              "dtype: {bfloat16, half}, parts: int = 1, side: string, transpose: bool = false",
              {.infer = infer_pack_variable, .stage = Stage::lowered}),
-      define("PackedMatMul",
-             "a: Ta, b: uint8, args: Targs -> results: Tresults",
-             "T: {bfloat16, half}, Ta: {uint8, bfloat16, half, float}, Targs: list(type), "
-             "Tresults: list(type), m: int, n: int, k: int, transpose_a: bool = false, "
-             "products: int = 1, bias: bool = false, activation: string = '', "
-             "mask: bool = false, forms: string = 'r'",
-             {.infer = infer_product, .stage = Stage::lowered}),
+      define(
+          "PackedMatMul",
+          "a: Ta, b: uint8, args: Targs -> results: Tresults",
+          "T: {bfloat16, half}, Ta: {uint8, bfloat16, half, float}, Targs: list(type), Tresults: "
+          "list(type), m: int, n: int, k: int, transpose_a: bool = false, products: int = 1, bias: "
+          "bool = false, activation: string = '', mask: bool = false, forms: string = 'r'",
+          {.infer = infer_product, .stage = Stage::lowered}),
   };
 }
 

@@ -38,12 +38,11 @@ std::vector<Shape> infer_in_top_k(const InferContext& c) {
   const Shape& predictions = c.input(0).shape;
   if (predictions.rank() != 2 || c.input(1).shape != Shape{predictions[0]} ||
       c.input(2).shape.elements() != 1) {
-    throw ShapeError(
-        fmt::format("InTopKV2 wants predictions [batch, classes], targets [batch] and "
-                    "one k, got {}, {} and {}",
-                    to_string(predictions),
-                    to_string(c.input(1).shape),
-                    to_string(c.input(2).shape)));
+    throw ShapeError(fmt::format(
+        "InTopKV2 wants predictions [batch, classes], targets [batch] and one k, got {}, {} and {}",
+        to_string(predictions),
+        to_string(c.input(1).shape),
+        to_string(c.input(2).shape)));
   }
   return {Shape{predictions[0]}};
 }
@@ -106,13 +105,13 @@ std::vector<OpDef> reduce_ops() {
                   {.infer = infer_reduce, .gradient = no_gradients});
   };
   const auto arg = [](std::string_view op) {
-    return define(op,
-                  "input: T, dimension: Tidx -> output: output_type",
-                  "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, "
-                  "uint32, uint64, complex64, complex128, qint8, quint8, qint32, bool}, "
-                  "Tidx: {int16, int32, int64} = int32, "
-                  "output_type: {int16, uint16, int32, int64} = int64",
-                  {.infer = infer_arg, .gradient = no_gradients});
+    return define(
+        op,
+        "input: T, dimension: Tidx -> output: output_type",
+        "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, "
+        "uint64, complex64, complex128, qint8, quint8, qint32, bool}, Tidx: {int16, int32, int64} "
+        "= int32, output_type: {int16, uint16, int32, int64} = int64",
+        {.infer = infer_arg, .gradient = no_gradients});
   };
   return {
       logical("All"),

@@ -126,16 +126,15 @@ std::vector<OpDef> scaling_ops() {
              "scale: resource, good_steps: resource, hysteresis_left: resource, ok: bool, "
              "counter?: resource",
              "growth_factor: float = 2.0, backoff_factor: float = 0.5, growth_steps: int = 2000, "
-             "min_scale: float = 1.0, max_scale: float = 0.0, hysteresis: int = 1, "
-             "grow_on_equal: bool = false, guard: bool = true, counts_all: bool = false",
+             "min_scale: float = 1.0, max_scale: float = 0.0, hysteresis: int = 1, grow_on_equal: "
+             "bool = false, guard: bool = true, counts_all: bool = false",
              {.infer = infer_update_loss_scale, .stateful = true}),
       define("LearningRate",
              "step: int64 -> lr: float",
-             "kind: string = 'constant', base: float = 0.0, boundaries: list(int) = [], "
-             "values: list(float) = [], decay_steps: int = 0, decay_rate: float = 0.0, "
-             "staircase: bool = false, alpha: float = 0.0, end: float = 0.0001, "
-             "power: float = 1.0, cycle: bool = false, warmup_steps: int = 0, "
-             "warmup_start: float = 0.0, warmup_target: float = 0.0",
+             "kind: string = 'constant', base: float = 0.0, boundaries: list(int) = [], values: "
+             "list(float) = [], decay_steps: int = 0, decay_rate: float = 0.0, staircase: bool = "
+             "false, alpha: float = 0.0, end: float = 0.0001, power: float = 1.0, cycle: bool = "
+             "false, warmup_steps: int = 0, warmup_start: float = 0.0, warmup_target: float = 0.0",
              {.infer = infer_learning_rate}),
   };
 }

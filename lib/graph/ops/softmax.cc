@@ -29,8 +29,7 @@ std::vector<Shape> infer_cross_entropy(const InferContext& c) {
   const Shape& logits = c.input(0).shape;
   if (logits.rank() != 2 || c.input(1).shape != logits) {
     throw ShapeError(
-        fmt::format("{} wants logits and labels of one shape [batch, classes], got {} "
-                    "and {}",
+        fmt::format("{} wants logits and labels of one shape [batch, classes], got {} and {}",
                     c.node.op,
                     to_string(logits),
                     to_string(c.input(1).shape)));
@@ -42,8 +41,7 @@ std::vector<Shape> infer_sparse_cross_entropy(const InferContext& c) {
   const Shape& logits = c.input(0).shape;
   if (logits.rank() != 2 || c.input(1).shape != Shape{logits[0]}) {
     throw ShapeError(
-        fmt::format("{} wants logits [batch, classes] and labels [batch], got {} and "
-                    "{}",
+        fmt::format("{} wants logits [batch, classes] and labels [batch], got {} and {}",
                     c.node.op,
                     to_string(logits),
                     to_string(c.input(1).shape)));
@@ -149,8 +147,8 @@ std::vector<OpDef> softmax_ops() {
              {.infer = infer_sparse_cross_entropy, .gradient = gradient_sparse_cross_entropy}),
       define("SoftmaxLoss",
              "logits: T, labels: Tlabels, args: Targs -> results: Tresults",
-             "T: {half, bfloat16, float}, Tlabels: {int32, int64}, Targs: list(type), "
-             "Tresults: list(type), forms: string, classes: int = 0",
+             "T: {half, bfloat16, float}, Tlabels: {int32, int64}, Targs: list(type), Tresults: "
+             "list(type), forms: string, classes: int = 0",
              {.infer = infer_softmax_loss, .stage = Stage::lowered}),
   };
 }

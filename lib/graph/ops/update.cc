@@ -260,12 +260,12 @@ std::vector<OpDef> update_ops() {
       update("ResourceApplyKerasRMSProp",
              "var: resource, ms: resource, lr: T, rho: T, epsilon: T, grad: T"),
       update("ResourceApplyRMSProp",
-             "var: resource, ms: resource, mom: resource, lr: T, rho: T, momentum: T, "
-             "epsilon: T, grad: T",
+             "var: resource, ms: resource, mom: resource, lr: T, rho: T, momentum: T, epsilon: T, "
+             "grad: T",
              k_locking),
       update("ResourceApplyCenteredRMSProp",
-             "var: resource, mg: resource, ms: resource, mom: resource, lr: T, rho: T, "
-             "momentum: T, epsilon: T, grad: T",
+             "var: resource, mg: resource, ms: resource, mom: resource, lr: T, rho: T, momentum: "
+             "T, epsilon: T, grad: T",
              k_locking),
       update("ResourceApplyAdam",
              "var: resource, m: resource, v: resource, beta1_power: T, beta2_power: T, lr: T, "
@@ -279,14 +279,14 @@ std::vector<OpDef> update_ops() {
              "use_locking: bool = false, update_slots: bool = true"),
       define("FusedUpdate",
              "args: Targs",
-             "T: {float} = float, Targs: list(type), rule: string, packed: int = 0, "
-             "guarded: bool = false, use_nesterov: bool = false, update_slots: bool = true",
+             "T: {float} = float, Targs: list(type), rule: string, packed: int = 0, guarded: bool "
+             "= false, use_nesterov: bool = false, update_slots: bool = true",
              {.infer = infer_fused_update, .stateful = true, .stage = Stage::lowered}),
       define("GroupedUpdate",
              "args: Targs",
-             "T: {float} = float, Targs: list(type), rule: string, copies: list(int), "
-             "unscaled: bool = false, reciprocal: bool = false, guarded: bool = false, "
-             "use_nesterov: bool = false, update_slots: bool = true",
+             "T: {float} = float, Targs: list(type), rule: string, copies: list(int), unscaled: "
+             "bool = false, reciprocal: bool = false, guarded: bool = false, use_nesterov: bool = "
+             "false, update_slots: bool = true",
              {.infer = infer_grouped_update, .stateful = true, .stage = Stage::lowered}),
       define("MovingAverages",
              "args: Targs",

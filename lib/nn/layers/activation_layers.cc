@@ -162,11 +162,11 @@ struct LogSoftmaxLayer : SoftmaxOver {
 
 }  // namespace
 
-extern const LayerDef k_activation = layer_def<ActivationLayer>(
-    "activation",
-    "Applies the function that `activation` names to each element; softmax "
-    "and log_softmax along the last axis.",
-    {.example = "{activation: tanh}"});
+extern const LayerDef k_activation =
+    layer_def<ActivationLayer>("activation",
+                               "Applies the function that `activation` names to each element; "
+                               "softmax and log_softmax along the last axis.",
+                               {.example = "{activation: tanh}"});
 extern const LayerDef k_elu =
     layer_def<EluLayer>("elu", "y = x for x > 0, else alpha (exp(x) - 1).");
 extern const LayerDef k_gelu = layer_def<GeluLayer>(
@@ -184,12 +184,11 @@ extern const LayerDef k_log_softmax = layer_def<LogSoftmaxLayer>(
 extern const LayerDef k_mish = layer_def<Plain<"mish">>("mish", "y = x tanh(log(1 + exp(x))).");
 extern const LayerDef k_prelu = layer_def<PreluLayer>(
     "prelu",
-    "y = x for x > 0, else alpha x, with slopes alpha that are trained (He et "
-    "al. 2015).",
+    "y = x for x > 0, else alpha x, with slopes alpha that are trained (He et al. 2015).",
     {.example = "{shared_axes: [1]}",
      .example_input = "[3, 4]",
-     .shapes = "x [batch, ...], y as x; alpha has the extents of a sample, "
-               "and 1 along the shared axes"});
+     .shapes =
+         "x [batch, ...], y as x; alpha has the extents of a sample, and 1 along the shared axes"});
 extern const LayerDef k_relu =
     layer_def<ReluLayer>("relu",
                          "y = max(x, 0). With arguments: max_value above it, x from threshold on, "
@@ -198,8 +197,8 @@ extern const LayerDef k_relu =
 extern const LayerDef k_relu6 = layer_def<Plain<"relu6">>("relu6", "y = min(max(x, 0), 6).");
 extern const LayerDef k_selu =
     layer_def<Plain<"selu">>("selu",
-                             "y = 1.0507 x for x > 0, else 1.7581 (exp(x) - 1), which "
-                             "keeps mean 0 and variance 1 from layer to layer.");
+                             "y = 1.0507 x for x > 0, else 1.7581 (exp(x) - 1), which keeps mean 0 "
+                             "and variance 1 from layer to layer.");
 extern const LayerDef k_sigmoid = layer_def<Plain<"sigmoid">>("sigmoid", "y = 1 / (1 + exp(-x)).");
 extern const LayerDef k_silu =
     layer_def<Plain<"silu">>("silu", "y = x sigmoid(x), also called swish.");

@@ -267,16 +267,15 @@ extern const LayerDef k_attention = layer_def<Attention>(
 extern const LayerDef k_multi_head_attention = layer_def<MultiHeadAttention>(
     "multi_head_attention",
     "In each head softmax(q k^T / sqrt(key_dim)) v, with q, k and v projections of the inputs "
-    "query, "
-    "key and value; the heads are joined by another projection. One input is all three, two are "
-    "query and value (Vaswani et al. 2017).",
+    "query, key and value; the heads are joined by another projection. One input is all three, two "
+    "are query and value (Vaswani et al. 2017).",
     {.max_inputs = 3,
      .example = "{num_heads: 2, key_dim: 3}",
      .example_input = "[4, 6]",
-     .shapes = "query [batch, steps, channels], value and key [batch, value steps, channels], y "
-               "[batch, steps, output_shape], output 1 [batch, num_heads, steps, value steps]; "
-               "kernels [channels, num_heads, width], that of the "
-               "output [num_heads, value_dim, output_shape]",
+     .shapes =
+         "query [batch, steps, channels], value and key [batch, value steps, channels], y [batch, "
+         "steps, output_shape], output 1 [batch, num_heads, steps, value steps]; kernels "
+         "[channels, num_heads, width], that of the output [num_heads, value_dim, output_shape]",
      .numerics = k_float32_softmax});
 
 }  // namespace halfstep::nn

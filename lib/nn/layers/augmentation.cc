@@ -266,14 +266,14 @@ constexpr std::string_view k_draws =
 
 }  // namespace
 
-extern const LayerDef k_cutout = layer_def<Cutout>(
-    "cutout",
-    "In training, a square around a random pixel of each image has one value (DeVries and Taylor "
-    "2017); otherwise y = x.",
-    {.example = "{size: 2}",
-     .example_input = "[4, 4, 2]",
-     .shapes = "x [batch, height, width, channels], y as x",
-     .numerics = k_draws});
+extern const LayerDef k_cutout =
+    layer_def<Cutout>("cutout",
+                      "In training, a square around a random pixel of each image has one value "
+                      "(DeVries and Taylor 2017); otherwise y = x.",
+                      {.example = "{size: 2}",
+                       .example_input = "[4, 4, 2]",
+                       .shapes = "x [batch, height, width, channels], y as x",
+                       .numerics = k_draws});
 extern const LayerDef k_random_crop = layer_def<RandomCrop>(
     "random_crop",
     "A part of each image, at a random position in training and from the middle otherwise.",
@@ -288,8 +288,7 @@ extern const LayerDef k_random_rotation = layer_def<RandomRotation>(
     {.example = "{factor: 0.1}",
      .example_input = "[4, 4, 2]",
      .shapes = "x [batch, height, width, channels], y as x",
-     .numerics =
-         "Angles and weights of pixels are computed in float32. The draws follow from (seed, "
-         "layer name, batch, sample)."});
+     .numerics = "Angles and weights of pixels are computed in float32. The draws follow from "
+                 "(seed, layer name, batch, sample)."});
 
 }  // namespace halfstep::nn

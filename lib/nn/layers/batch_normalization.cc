@@ -44,11 +44,10 @@ struct BatchNormalization {
     f.field("epsilon", epsilon, {.doc = "Added to the variance before the root.", .above = 0.0});
     f.field("center", center, {.doc = "Whether beta is added."});
     f.field("scale", scale, {.doc = "Whether the result is multiplied by gamma."});
-    f.field(
-        "synchronized",
-        synchronized,
-        {.doc = "Whether the statistics of a step are those of the samples of all ranks instead "
-                "of this rank's; without effect in one process."});
+    f.field("synchronized",
+            synchronized,
+            {.doc = "Whether the statistics of a step are those of the samples of all ranks "
+                    "instead of this rank's; without effect in one process."});
     initializer_field(f, "beta_initializer", beta_initializer, "Initial values of beta.");
     initializer_field(f, "gamma_initializer", gamma_initializer, "Initial values of gamma.");
     initializer_field(f,
@@ -200,10 +199,8 @@ extern const LayerDef k_batch_normalization = layer_def<BatchNormalization>(
     {.example_input = "[4, 4, 3]",
      .mixes_samples = true,
      .shapes = "x [batch, ..., channels], y as x",
-     .numerics =
-         "Sums and statistics are float32 under every policy, also over ranks; x and y have "
-         "the compute dtype. A skipped step leaves the moving averages alone, and `trainable: "
-         "false` "
-         "makes it normalize by them in training too."});
+     .numerics = "Sums and statistics are float32 under every policy, also over ranks; x and y "
+                 "have the compute dtype. A skipped step leaves the moving averages alone, and "
+                 "`trainable: false` makes it normalize by them in training too."});
 
 }  // namespace halfstep::nn

@@ -47,14 +47,13 @@ struct Conv1D : GroupedConvolution {
   void fields(config::Fields& f) {
     filters_field(f, filters);
     window_fields(f, kernel_size[1], strides[1], dilation_rate[1], [&] {
-      f.choice(
-          "padding",
-          sequence_padding,
-          k_sequence_paddings,
-          {.doc = "valid: the window stays within the sequence, steps' = ceil((steps - reach + "
-                  "1) / stride) with reach = (kernel_size - 1) dilation_rate + 1; same: zeros "
-                  "at both ends, steps' = ceil(steps / stride); causal: zeros before the "
-                  "first step, so that a step depends on none after it."});
+      f.choice("padding",
+               sequence_padding,
+               k_sequence_paddings,
+               {.doc = "valid: the window stays within the sequence, steps' = ceil((steps - reach "
+                       "+ 1) / stride) with reach = (kernel_size - 1) dilation_rate + 1; same: "
+                       "zeros at both ends, steps' = ceil(steps / stride); causal: zeros before "
+                       "the first step, so that a step depends on none after it."});
     });
     other_fields(f);
   }
@@ -182,13 +181,14 @@ struct ConvTranspose : KernelConvolution {
   void fields(config::Fields& f) {
     filters_field(f, filters);
     const auto choose_padding = [&] {
-      f.choice("padding",
-               padding,
-               k_paddings,
-               {.doc = fmt::format("valid: all that the filters reach, {0}' = ({0} - 1) stride + "
-                                   "max(reach, stride) with reach = (kernel_size - 1) "
-                                   "dilation_rate + 1; same: {0}' = {0} stride.",
-                                   k_image ? "height" : "steps")});
+      f.choice(
+          "padding",
+          padding,
+          k_paddings,
+          {.doc = fmt::format(
+               "valid: all that the filters reach, {0}' = ({0} - 1) stride + max(reach, stride) "
+               "with reach = (kernel_size - 1) dilation_rate + 1; same: {0}' = {0} stride.",
+               k_image ? "height" : "steps")});
     };
     if constexpr (k_image) {
       window_fields(f, kernel_size, strides, dilation_rate, choose_padding);
@@ -228,14 +228,14 @@ struct ConvTranspose : KernelConvolution {
 
 }  // namespace
 
-extern const LayerDef k_conv1d = layer_def<Conv1D>(
-    "conv1d",
-    "Convolution of sequences, y = activation(conv(x, kernel) + bias).",
-    {.example = "{filters: 4, kernel_size: 3, padding: causal}",
-     .example_input = "[6, 2]",
-     .shapes = "x [batch, steps, channels], y [batch, steps', filters], kernel [kernel length, "
-               "channels / groups, filters]",
-     .numerics = k_sums});
+extern const LayerDef k_conv1d =
+    layer_def<Conv1D>("conv1d",
+                      "Convolution of sequences, y = activation(conv(x, kernel) + bias).",
+                      {.example = "{filters: 4, kernel_size: 3, padding: causal}",
+                       .example_input = "[6, 2]",
+                       .shapes = "x [batch, steps, channels], y [batch, steps', filters], kernel "
+                                 "[kernel length, channels / groups, filters]",
+                       .numerics = k_sums});
 extern const LayerDef k_conv2d = layer_def<Conv2D>(
     "conv2d",
     "Two-dimensional convolution, y = activation(conv(x, kernel) + bias).",
@@ -247,8 +247,7 @@ extern const LayerDef k_conv2d = layer_def<Conv2D>(
 extern const LayerDef k_conv1d_transpose = layer_def<ConvTranspose<std::int64_t>>(
     "conv1d_transpose",
     "Transposed convolution of sequences: each step adds its multiple of the filters to the "
-    "output, "
-    "to which bias and activation are applied.",
+    "output, to which bias and activation are applied.",
     {.example = "{filters: 4, kernel_size: 3, strides: 2}",
      .example_input = "[6, 2]",
      .shapes = "x [batch, steps, channels], y [batch, steps', filters], kernel [kernel length, "
@@ -277,8 +276,8 @@ extern const LayerDef k_depthwise_conv2d = layer_def<DepthwiseConv2D>(
 extern const LayerDef k_separable_conv2d = layer_def<SeparableConv2D>(
     "separable_conv2d",
     "Convolution of each channel with depth_multiplier filters of its own, then of all channels "
-    "pixel "
-    "by pixel, y = activation(conv(depthwise(x, depthwise_kernel), pointwise_kernel) + bias).",
+    "pixel by pixel, y = activation(conv(depthwise(x, depthwise_kernel), pointwise_kernel) + "
+    "bias).",
     {.example = "{filters: 4, kernel_size: 3}",
      .example_input = "[6, 6, 2]",
      .shapes = "x [batch, height, width, channels], y [batch, height', width', filters], "

@@ -125,9 +125,9 @@ extern const LayerDef k_conv3d = layer_def<Conv3D>(
     "the frames under the filters' depth.",
     {.example = "{filters: 4, kernel_size: [3, 3, 2], padding: same}",
      .example_input = "[4, 5, 6, 2]",
-     .shapes = "x [batch, depth, height, width, channels], y [batch, depth', height', width', "
-               "filters], kernel [kernel depth, kernel height, kernel width, channels / groups, "
-               "filters]",
+     .shapes =
+         "x [batch, depth, height, width, channels], y [batch, depth', height', width', filters], "
+         "kernel [kernel depth, kernel height, kernel width, channels / groups, filters]",
      .numerics =
          "Sums of products are accumulated in float32 under every policy. For an automatic rewrite "
          "and in `explain` the layer is TensorFlow's Conv3D; frames move in its dtype."});

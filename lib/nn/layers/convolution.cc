@@ -87,8 +87,8 @@ void KernelConvolution::check(Diagnostics& diagnostics, const Where& where) cons
 void GroupedConvolution::other_fields(config::Fields& f) {
   f.field("groups",
           groups,
-          {.doc = "Parts into which input channels and filters are split; each part of the "
-                  "filters sees its part of the channels alone. [groups]",
+          {.doc = "Parts into which input channels and filters are split; each part of the filters "
+                  "sees its part of the channels alone. [groups]",
            .min = 1,
            .max = k_max_window});
   KernelConvolution::other_fields(f);

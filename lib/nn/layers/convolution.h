@@ -48,10 +48,10 @@ struct Convolution {
     data_format.field(f);
     f.field("dilation_rate",
             distance,
-            {.doc = fmt::format("{} between neighbouring elements of a filter; above 1 only with "
-                                "strides 1. [{}]",
-                                words.cells,
-                                words.unit),
+            {.doc = fmt::format(
+                 "{} between neighbouring elements of a filter; above 1 only with strides 1. [{}]",
+                 words.cells,
+                 words.unit),
              .min = 1,
              .max = k_max_window});
   }

@@ -262,8 +262,7 @@ extern const LayerDef k_layer_normalization = layer_def<LayerNormalization>(
 extern const LayerDef k_rms_normalization = layer_def<RmsNormalization>(
     "rms_normalization",
     "y = scale x / sqrt(mean(x^2) + epsilon), with the mean over some axes of each sample (Zhang "
-    "and "
-    "Sennrich 2019).",
+    "and Sennrich 2019).",
     {.example_input = "[3, 6]",
      .shapes = "x [batch, ...], y as x; scale has the extents of the normalized axes",
      .numerics = k_in_float32});

@@ -165,11 +165,10 @@ struct Dot {
   }
 };
 
-constexpr LayerTraits k_several{.min_inputs = 2,
-                                .max_inputs = k_any_number,
-                                .shapes =
-                                    "x of one shape, or with extents of 1 that are "
-                                    "stretched; y the common shape"};
+constexpr LayerTraits k_several{
+    .min_inputs = 2,
+    .max_inputs = k_any_number,
+    .shapes = "x of one shape, or with extents of 1 that are stretched; y the common shape"};
 constexpr LayerTraits k_two{.min_inputs = 2, .max_inputs = 2, .shapes = k_several.shapes};
 constexpr LayerTraits k_joined{
     .min_inputs = 2,

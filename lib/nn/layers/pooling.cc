@@ -38,14 +38,15 @@ struct Pooling {
                  "{} by which the window moves; 0: its size. [{}]", words.cells, words.unit),
              .min = 0,
              .max = k_max_window});
-    f.choice("padding",
-             padding,
-             k_paddings,
-             {.doc = fmt::format("valid: windows stay within the {1}, {0}' = floor(({0} - "
-                                 "pool_size) / stride) + 1; same: they may reach beyond it, where "
-                                 "nothing counts, {0}' = ceil({0} / stride).",
-                                 words.extent,
-                                 words.whole)});
+    f.choice(
+        "padding",
+        padding,
+        k_paddings,
+        {.doc = fmt::format(
+             "valid: windows stay within the {1}, {0}' = floor(({0} - pool_size) / stride) + 1; "
+             "same: they may reach beyond it, where nothing counts, {0}' = ceil({0} / stride).",
+             words.extent,
+             words.whole)});
     data_format.field(f);
   }
 

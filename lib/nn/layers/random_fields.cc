@@ -13,8 +13,8 @@ void fill_mode_field(config::Fields& f, FillMode& fill_mode) {
   f.choice("fill_mode",
            fill_mode,
            k_fill_modes,
-           {.doc = "Values beyond the edge: fill_value, the nearest pixel, the mirrored "
-                   "image, or the image's other side."});
+           {.doc = "Values beyond the edge: fill_value, the nearest pixel, the mirrored image, or "
+                   "the image's other side."});
 }
 
 void interpolation_field(config::Fields& f, Interpolation& interpolation) {

@@ -115,21 +115,24 @@ struct Recurrent {
     f.field("return_sequences",
             return_sequences,
             {.doc = "Whether the output has the state of every step instead of the last one."});
-    f.field("return_state",
-            return_state,
-            {.doc = cell.carry ? "Whether the last state and the last carry are outputs 1 and 2, "
-                                 "`name:1` and `name:2` in the `from` of other nodes."
-                               : "Whether the last state is output 1, `name:1` in the `from` of "
-                                 "other nodes."});
+    f.field(
+        "return_state",
+        return_state,
+        {.doc =
+             cell.carry
+                 ? "Whether the last state and the last carry are outputs 1 and 2, `name:1` and "
+                   "`name:2` in the `from` of other nodes."
+                 : "Whether the last state is output 1, `name:1` in the `from` of other nodes."});
     f.field("go_backwards",
             go_backwards,
             {.doc = "Whether the sequence is taken from its end; a sequence of states is then in "
                     "that order, as in Keras."});
-    f.field("stateful",
-            stateful,
-            {.doc = "Whether a sample begins with the state that the one at its position of the "
-                    "batch before ended with, without a gradient; all batches of training then "
-                    "have one size."});
+    f.field(
+        "stateful",
+        stateful,
+        {.doc =
+             "Whether a sample begins with the state that the one at its position of the batch "
+             "before ended with, without a gradient; all batches of training then have one size."});
     initial_state_field(f, initial_state);
     dropout.seed_field(f);
   }
@@ -290,10 +293,9 @@ extern const LayerDef k_gru = layer_def<Recurrent<k_gru_cell>>(
      .example = "{units: 4}",
      .example_input = "[5, 3]",
      .shapes = "x [batch, steps, channels], y [batch, units] or [batch, steps, units], states "
-               "[batch, units]; kernel "
-               "[channels, 3 * units], recurrent_kernel [units, 3 * units], bias [2, 3 * units], "
-               "with reset_after: false [3 * units], "
-               "blocks of columns in the order update, reset, candidate",
+               "[batch, units]; kernel [channels, 3 * units], recurrent_kernel [units, 3 * units], "
+               "bias [2, 3 * units], with reset_after: false [3 * units], blocks of columns in the "
+               "order update, reset, candidate",
      .numerics = k_numerics});
 extern const LayerDef k_lstm = layer_def<Recurrent<k_lstm_cell>>(
     "lstm",
@@ -302,9 +304,8 @@ extern const LayerDef k_lstm = layer_def<Recurrent<k_lstm_cell>>(
      .example = "{units: 4}",
      .example_input = "[5, 3]",
      .shapes = "x [batch, steps, channels], y [batch, units] or [batch, steps, units], states "
-               "[batch, units]; kernel "
-               "[channels, 4 * units], recurrent_kernel [units, 4 * units], bias [4 * units], "
-               "blocks of columns in the order input, forget, candidate, output",
+               "[batch, units]; kernel [channels, 4 * units], recurrent_kernel [units, 4 * units], "
+               "bias [4 * units], blocks of columns in the order input, forget, candidate, output",
      .numerics = k_numerics});
 extern const LayerDef k_simple_rnn = layer_def<Recurrent<k_simple_rnn_cell>>(
     "simple_rnn",
@@ -312,9 +313,9 @@ extern const LayerDef k_simple_rnn = layer_def<Recurrent<k_simple_rnn_cell>>(
     {.max_states = 1,
      .example = "{units: 4}",
      .example_input = "[5, 3]",
-     .shapes = "x [batch, steps, channels], y [batch, units] or [batch, steps, units], states "
-               "[batch, units]; kernel "
-               "[channels, units], recurrent_kernel [units, units], bias [units]",
+     .shapes =
+         "x [batch, steps, channels], y [batch, units] or [batch, steps, units], states [batch, "
+         "units]; kernel [channels, units], recurrent_kernel [units, units], bias [units]",
      .numerics = k_numerics});
 
 }  // namespace halfstep::nn

@@ -269,13 +269,13 @@ struct ZeroPadding1D {
 
 }  // namespace
 
-extern const LayerDef k_cropping2d = layer_def<Cropping2D>(
-    "cropping2d",
-    "Images without some rows and columns at their sides.",
-    {.example = "{cropping: [[1, 0], [2, 1]]}",
-     .example_input = "[4, 5, 2]",
-     .shapes = "x [batch, height, width, channels], y [batch, height - top - bottom, width - left "
-               "- right, channels]"});
+extern const LayerDef k_cropping2d =
+    layer_def<Cropping2D>("cropping2d",
+                          "Images without some rows and columns at their sides.",
+                          {.example = "{cropping: [[1, 0], [2, 1]]}",
+                           .example_input = "[4, 5, 2]",
+                           .shapes = "x [batch, height, width, channels], y [batch, height - top - "
+                                     "bottom, width - left - right, channels]"});
 extern const LayerDef k_flatten = layer_def<Flatten>(
     "flatten",
     "Samples as vectors, in the order of their elements.",
@@ -296,13 +296,13 @@ extern const LayerDef k_reshape =
                        {.example = "{target_shape: [3, -1]}",
                         .example_input = "[2, 3, 2]",
                         .shapes = "x [batch, ...], y [batch, target_shape...]"});
-extern const LayerDef k_up_sampling2d =
-    layer_def<UpSampling2D>("up_sampling2d",
-                            "Images with each pixel repeated in both directions.",
-                            {.example = "{size: [2, 3]}",
-                             .example_input = "[4, 5, 2]",
-                             .shapes = "x [batch, height, width, channels], y [batch, height "
-                                       "size[0], width size[1], channels]"});
+extern const LayerDef k_up_sampling2d = layer_def<UpSampling2D>(
+    "up_sampling2d",
+    "Images with each pixel repeated in both directions.",
+    {.example = "{size: [2, 3]}",
+     .example_input = "[4, 5, 2]",
+     .shapes =
+         "x [batch, height, width, channels], y [batch, height size[0], width size[1], channels]"});
 extern const LayerDef k_zero_padding1d = layer_def<ZeroPadding1D>(
     "zero_padding1d",
     "Sequences with zeros before and after them.",
@@ -322,8 +322,7 @@ extern const LayerDef k_zero_padding3d = layer_def<ZeroPadding3D>(
     "Volumes or clips with zeros around them.",
     {.example = "{padding: [[1, 0], 1, [2, 1]]}",
      .example_input = "[2, 4, 5, 2]",
-     .shapes =
-         "x [batch, depth, height, width, channels], y [batch, depth + before + after, height "
-         "+ top + bottom, width + left + right, channels]"});
+     .shapes = "x [batch, depth, height, width, channels], y [batch, depth + before + after, "
+               "height + top + bottom, width + left + right, channels]"});
 
 }  // namespace halfstep::nn

@@ -88,13 +88,12 @@ struct Bidirectional {
             {},
             {.doc = "The recurrent layer: a map with its type and arguments, without a name.",
              .required = true});
-    f.choice(
-        "merge_mode",
-        merge_mode,
-        k_merge_modes,
-        {.doc = "How the outputs of both directions are joined: one after the other along "
-                "the last axis, or their sum, product or mean; null: not at all, that of the other "
-                "direction is output 1."});
+    f.choice("merge_mode",
+             merge_mode,
+             k_merge_modes,
+             {.doc = "How the outputs of both directions are joined: one after the other along the "
+                     "last axis, or their sum, product or mean; null: not at all, that of the "
+                     "other direction is output 1."});
     f.field("backward_layer",
             backward_layer,
             {},
@@ -114,8 +113,7 @@ struct Bidirectional {
     if (one.go_backwards == two.go_backwards) {
       diagnostics.error(
           other.where,
-          fmt::format("both layers take the sequence {}, one must take it from "
-                      "its end",
+          fmt::format("both layers take the sequence {}, one must take it from its end",
                       one.go_backwards ? "from its end" : "from its start"),
           backward_layer ? "give one of them go_backwards: true" : "leave out go_backwards");
     }
@@ -304,11 +302,10 @@ extern const LayerDef k_bidirectional = layer_def<Bidirectional>(
     {.max_states = 4,
      .example = "{layer: {type: lstm, units: 4}}",
      .example_input = "[5, 3]",
-     .shapes =
-         "x [batch, steps, channels], outputs as those of the layer, with concat twice as many "
-         "units; with return_sequences both outputs are in the order of x. Weights "
-         "forward_<type>/... and backward_<type>/..., each as the layer's own; those of a "
-         "backward_layer are <type>/..."});
+     .shapes = "x [batch, steps, channels], outputs as those of the layer, with concat twice as "
+               "many units; with return_sequences both outputs are in the order of x. Weights "
+               "forward_<type>/... and backward_<type>/..., each as the layer's own; those of a "
+               "backward_layer are <type>/..."});
 extern const LayerDef k_time_distributed = layer_def<TimeDistributed>(
     "time_distributed",
     "A layer applied to each step of a sequence, with the same weights at all of them.",

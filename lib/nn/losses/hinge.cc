@@ -36,10 +36,10 @@ struct SquaredHinge : Hinge {
 
 }  // namespace
 
-extern const LossDef k_hinge = loss_def<Hinge>(
-    "hinge",
-    "For scores y of yes or no answers t, 1 and -1 (or 0): max(1 - t y, 0), averaged over the "
-    "outputs of a sample; the loss of a support vector machine.");
+extern const LossDef k_hinge =
+    loss_def<Hinge>("hinge",
+                    "For scores y of yes or no answers t, 1 and -1 (or 0): max(1 - t y, 0), "
+                    "averaged over the outputs of a sample; the loss of a support vector machine.");
 extern const LossDef k_squared_hinge = loss_def<SquaredHinge>(
     "squared_hinge", "The square of hinge: max(1 - t y, 0)^2, averaged over the outputs.");
 

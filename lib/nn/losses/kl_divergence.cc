@@ -24,9 +24,9 @@ struct KlDivergence {
 
 }  // namespace
 
-extern const LossDef k_kl_divergence = loss_def<KlDivergence>(
-    "kl_divergence",
-    "For targets that are probabilities: sum_k t[k] log(t[k] / p[k]). Targets and probabilities "
-    "are kept in [1e-7, 1].");
+extern const LossDef k_kl_divergence =
+    loss_def<KlDivergence>("kl_divergence",
+                           "For targets that are probabilities: sum_k t[k] log(t[k] / p[k]). "
+                           "Targets and probabilities are kept in [1e-7, 1].");
 
 }  // namespace halfstep::nn

@@ -43,11 +43,10 @@ struct Huber {
 
 }  // namespace
 
-extern const LossDef k_huber =
-    loss_def<Huber>("huber",
-                    "For real values with outliers: (y - t)^2 / 2 where |y - t| <= delta, else "
-                    "delta |y - t| - delta^2 / 2, averaged over the outputs of a sample (Huber "
-                    "1964).");
+extern const LossDef k_huber = loss_def<Huber>(
+    "huber",
+    "For real values with outliers: (y - t)^2 / 2 where |y - t| <= delta, else delta |y - t| - "
+    "delta^2 / 2, averaged over the outputs of a sample (Huber 1964).");
 extern const LossDef k_mean_absolute_error = loss_def<MeanAbsoluteError>(
     "mean_absolute_error",
     "For real values (regression): |y - t|, averaged over the outputs of a sample.");

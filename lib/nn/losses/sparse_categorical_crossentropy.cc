@@ -30,7 +30,6 @@ extern const LossDef k_sparse_categorical_crossentropy = loss_def<SparseCategori
     "sparse_categorical_crossentropy",
     "For one class out of several, with class numbers as labels: -log p[label]. Probabilities are "
     "kept in [1e-7, 1 - 1e-7]. An output [positions, classes] takes labels [positions], such as "
-    "the "
-    "next tokens of a text; the loss is the mean over samples and positions.");
+    "the next tokens of a text; the loss is the mean over samples and positions.");
 
 }  // namespace halfstep::nn

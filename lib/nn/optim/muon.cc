@@ -41,11 +41,11 @@ struct Muon {
                     "learning rate.",
              .min = 0});
     f.field("epsilon", epsilon, {.doc = "Added to the divisor of adam's update.", .above = 0});
-    f.field("weight_decay",
-            weight_decay,
-            {.doc = "Part of each weight in a matrix that a step takes off, times the learning "
-                    "rate.",
-             .min = 0});
+    f.field(
+        "weight_decay",
+        weight_decay,
+        {.doc = "Part of each weight in a matrix that a step takes off, times the learning rate.",
+         .min = 0});
     f.field("exclude_layers",
             exclude_layers,
             {.doc = "Matrices whose name, such as dense_1/kernel, has one of these texts in it are "
@@ -148,9 +148,8 @@ extern const OptimizerDef k_muon = optimizer_def<Muon>(
     "muon",
     "For weights that are matrices the sum of the gradients s = momentum s + g with its singular "
     "values brought near 1 by ns_steps iterations x = a x + (b A + c A^2) x with A = x x^T: w -= "
-    "lr "
-    "rms_rate sqrt(max(n, m)) x; other weights are updated by adamw (Jordan et al. 2024 and Liu et "
-    "al. 2025, in Keras's form).",
+    "lr rms_rate sqrt(max(n, m)) x; other weights are updated by adamw (Jordan et al. 2024 and Liu "
+    "et al. 2025, in Keras's form).",
     0.001,
     false);
 

@@ -34,8 +34,7 @@ extern const OptimizerDef k_nadam = optimizer_def<Nadam>(
     "nadam",
     "Adam with Nesterov's momentum u_t = beta_1 (1 - 0.96^t / 2): w -= lr (u_{t+1} m / (1 - u_1 "
     "... u_{t+1}) + (1 - u_t) g / (1 - u_1 ... u_t)) / (sqrt(v / (1 - beta_2^t)) + epsilon), with "
-    "m "
-    "and v as in adam and t the number of the step, from 1 (Dozat 2016, in Keras's form).",
+    "m and v as in adam and t the number of the step, from 1 (Dozat 2016, in Keras's form).",
     0.001);
 
 }  // namespace halfstep::nn

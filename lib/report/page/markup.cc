@@ -205,8 +205,7 @@ std::string document(std::string_view title, const std::string& body) {
   text += fmt::format(
       "<footer>\n<noscript><p>The charts need JavaScript; the tables do not.</p></noscript>\n"
       "<p>Written by halfstep {}. This file holds everything it shows and fetches nothing. The "
-      "charts "
-      "are drawn by Chart.js {}, under the MIT licence:</p>\n{}</footer>\n",
+      "charts are drawn by Chart.js {}, under the MIT licence:</p>\n{}</footer>\n",
       xml_text(build_info().version),
       chart_version(),
       details("Licence of Chart.js", preformatted(chart_licence())));

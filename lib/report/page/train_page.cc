@@ -133,11 +133,10 @@ std::string cut_note(const LossScale& scale) {
   const std::int64_t skips = scale.skips_left_out.value_or(0);
   if (events == 0 && skips == 0) return "";
   return paragraph(
-      fmt::format(
-          "The report lists the first and the last thousand of each: {} changes of the loss "
-          "scale and {} skipped steps in between are only counted.",
-          events,
-          skips),
+      fmt::format("The report lists the first and the last thousand of each: {} changes of the "
+                  "loss scale and {} skipped steps in between are only counted.",
+                  events,
+                  skips),
       "weak");
 }
 
