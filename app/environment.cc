@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "config/warning_codes.h"
-#include "core/contains.h"
+#include "core/ranges.h"
 
 namespace halfstep::app {
 

@@ -21,9 +21,9 @@
 #include <utility>
 
 #include "command.h"
-#include "core/contains.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/ranges.h"
 #include "number_flags.h"
 #include "terminal.h"
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "core/ranges.h"
+
 namespace halfstep::app {
 
 void Pace::update(std::int64_t done, std::int64_t total) {
@@ -37,8 +39,7 @@ std::string duration_text(double seconds) {
 std::string fitted_line(std::vector<ProgressField> fields, std::size_t width) {
   std::erase_if(fields, [](const ProgressField& field) { return field.text.empty(); });
   while (true) {
-    std::vector<std::string> texts;
-    for (const ProgressField& field : fields) texts.push_back(field.text);
+    const auto texts = mapped<std::string>(fields, &ProgressField::text);
     std::string line = fmt::format("{}", fmt::join(texts, "  "));
     const auto heaviest = std::ranges::max_element(fields, {}, &ProgressField::weight);
     if (line.size() <= width || heaviest == fields.end() || heaviest->weight == 0) return line;

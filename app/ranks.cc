@@ -9,9 +9,9 @@
 #include <charconv>
 #include <optional>
 
-#include "core/contains.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/ranges.h"
 #include "core/system.h"
 #include "environment.h"
 #include "terminal.h"

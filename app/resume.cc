@@ -4,6 +4,7 @@
 
 #include "config/differences.h"
 #include "core/log.h"
+#include "core/ranges.h"
 #include "environment.h"
 #include "report/run_dir.h"
 #include "report/run_files.h"
@@ -67,11 +68,10 @@ std::vector<std::string> check_settings(const Resume& resume,
   const config::RunSpec before =
       config::parse_run_spec(config::assemble(files, {}, diagnostics), diagnostics);
   diagnostics.throw_if_any();
-  std::vector<std::string> changed;
-  for (const config::Difference& d : config::check_resume(before, spec, allowed)) {
-    changed.push_back(fmt::format("{}: {} -> {}", d.path, d.before, d.after));
-  }
-  return changed;
+  return mapped<std::string>(config::check_resume(before, spec, allowed),
+                             [&](const config::Difference& d) {
+                               return fmt::format("{}: {} -> {}", d.path, d.before, d.after);
+                             });
 }
 
 }  // namespace halfstep::app

@@ -8,9 +8,9 @@
 #include <memory>
 
 #include "command.h"
-#include "core/contains.h"
 #include "core/log.h"
 #include "core/parallel.h"
+#include "core/ranges.h"
 #include "environment.h"
 #include "number_flags.h"
 #include "open_device.h"

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "command.h"
-#include "core/contains.h"
+#include "core/ranges.h"
 #include "explain_graph_file.h"
 #include "explain_passes.h"
 #include "open_device.h"

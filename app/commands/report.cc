@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/printable.h"
+#include "core/ranges.h"
 #include "report/any_report.h"
 #include "report/diff.h"
 #include "report/export/exporter.h"
@@ -28,8 +29,7 @@ int schema(const std::string& kind) {
     fmt::print("{}", report::dump(report::schema_document(*row)));
     return 0;
   }
-  std::vector<std::string> known;
-  for (const report::Kind& row : report::kind_table()) known.emplace_back(row.name);
+  const auto known = mapped<std::string>(report::kind_table(), &report::Kind::name);
   const std::string hint = did_you_mean(kind, known);
   throw UserError(ErrorKind::config,
                   {},
@@ -112,10 +112,7 @@ std::function<int()> declare_report(CLI::App& command) {
   diff_command->add_flag("--json", state->json, "print JSON");
   CLI::App* export_command = command.add_subcommand("export", "a report in another tool's format");
   export_command->add_option("FILE", state->path, "a report or a run directory")->required();
-  std::vector<std::string> formats;
-  for (const report::Exporter* exporter : report::export_table()) {
-    formats.emplace_back(exporter->name);
-  }
+  const auto formats = mapped<std::string>(report::export_table(), &report::Exporter::name);
   export_command->add_option("--format", state->format, fmt::format("{}", fmt::join(formats, ", ")))
       ->required();
   export_command->add_option("-o,--output", state->output, "file to write; stdout when left out");

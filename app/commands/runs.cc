@@ -11,6 +11,7 @@
 #include "core/files.h"
 #include "core/log.h"
 #include "core/printable.h"
+#include "core/ranges.h"
 #include "core/system.h"
 #include "number_flags.h"
 #include "report/diff.h"
@@ -35,11 +36,9 @@ struct RunsFlags {
 };
 
 std::vector<report::RunState> run_states(const RunsFlags& state) {
-  std::vector<report::RunState> states;
-  for (const std::string& word : state.states) {
-    states.push_back(report::run_state_named(word, "--state"));
-  }
-  return states;
+  return mapped<report::RunState>(state.states, [&](const std::string& word) {
+    return report::run_state_named(word, "--state");
+  });
 }
 
 /// The runs of the folder; reports subfolders that are no runs.

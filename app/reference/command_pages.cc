@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/ranges.h"
 #include "reference/print.h"
 #include "report/context.h"
 
@@ -82,8 +83,7 @@ std::string bold(std::string_view text) { return "\\fB" + roff(text) + "\\fR"; }
 std::string italic(std::string_view text) { return "\\fI" + roff(text) + "\\fR"; }
 
 std::string option_entry(const CLI::Option& option) {
-  std::vector<std::string> names;
-  for (const std::string& flag : flags_of(option)) names.push_back(bold(flag));
+  auto names = mapped<std::string>(flags_of(option), bold);
   if (names.empty()) names.push_back(italic(option.get_name(true)));
   const std::string value = value_of(option);
   const bool positional = !option.nonpositional();

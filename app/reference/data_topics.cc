@@ -4,6 +4,7 @@
 
 #include "config/run_spec.h"
 #include "config/warning_codes.h"
+#include "core/ranges.h"
 #include "data/table.h"
 #include "precision/policy.h"
 #include "reference/reference.h"
@@ -20,8 +21,7 @@ std::string extents(const data::SetDef& def) {
 }
 
 std::string file_names(const data::SetDef& def) {
-  std::vector<std::string_view> names;
-  for (const data::SetFile& file : def.files) names.push_back(file.name);
+  const auto names = mapped<std::string_view>(def.files, &data::SetFile::name);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 

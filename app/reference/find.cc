@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "core/contains.h"
+#include "core/ranges.h"
 #include "nn/metric.h"
 #include "reference/reference.h"
 

@@ -7,7 +7,7 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/cuda/rows.h"
-#include "core/contains.h"
+#include "core/ranges.h"
 #include "graph/ops/ops.h"
 #include "precision/lists.h"
 #include "reference/reference.h"
@@ -26,8 +26,7 @@ std::string port_text(const graph::Port& port) {
 }
 
 std::string ports_text(const std::vector<graph::Port>& ports) {
-  std::vector<std::string> texts;
-  for (const graph::Port& port : ports) texts.push_back(port_text(port));
+  const auto texts = mapped<std::string>(ports, port_text);
   return fmt::format("({})", fmt::join(texts, ", "));
 }
 

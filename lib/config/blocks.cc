@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "config/scalar.h"
-#include "core/contains.h"
+#include "core/ranges.h"
 
 namespace halfstep::config {
 namespace {

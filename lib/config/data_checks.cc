@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "config/spec_checks.h"
-#include "core/contains.h"
+#include "core/ranges.h"
 
 namespace halfstep::config {
 namespace {

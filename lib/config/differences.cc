@@ -7,7 +7,7 @@
 
 #include "config/printer.h"
 #include "config/scalar.h"
-#include "core/contains.h"
+#include "core/ranges.h"
 
 namespace halfstep::config {
 namespace {

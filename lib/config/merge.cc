@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "config/scalar.h"
-#include "core/contains.h"
 #include "core/printable.h"
+#include "core/ranges.h"
 
 namespace halfstep::config {
 namespace {
@@ -127,8 +127,7 @@ class Walk {
 
   bool nothing_to_unset(const std::string& key) {
     if (is_superseded(*node_, key, path_)) return false;
-    std::vector<std::string> keys;
-    for (const Node::Entry& entry : node_->entries) keys.push_back(entry.key);
+    const auto keys = mapped<std::string>(node_->entries, &Node::Entry::key);
     return error("there is nothing to unset", did_you_mean(key, keys));
   }
 

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "core/printable.h"
+#include "core/ranges.h"
 
 namespace halfstep::config {
 namespace {
@@ -38,8 +39,8 @@ void set_paths_below(Node& node, std::string_view path, std::size_t& bytes_left)
 }  // namespace
 
 const Node* Node::find(std::string_view key) const {
-  const auto found = std::ranges::find(entries, key, &Entry::key);
-  return found == entries.end() ? nullptr : &found->value;
+  const Entry* found = find_or_null(entries, key, &Entry::key);
+  return found == nullptr ? nullptr : &found->value;
 }
 
 Node* Node::find(std::string_view key) {

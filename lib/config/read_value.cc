@@ -8,8 +8,8 @@
 #include <type_traits>
 
 #include "config/scalar.h"
-#include "core/contains.h"
 #include "core/error.h"
+#include "core/ranges.h"
 
 namespace halfstep::config {
 namespace {
@@ -168,8 +168,8 @@ bool read_value(const Node& node, DType& value, const About& about, Diagnostics&
     value = *dtype;
     return true;
   }
-  std::vector<std::string_view> names;
-  for (const DType known : all_dtypes()) names.push_back(name(known));
+  const auto names =
+      mapped<std::string_view>(all_dtypes(), [](DType known) { return name(known); });
   out.error(
       node.where, fmt::format("must be a dtype, got {}", describe(node)), suggest(node, names));
   return false;

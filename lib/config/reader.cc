@@ -4,7 +4,7 @@
 
 #include "config/read_value.h"
 #include "config/scalar.h"
-#include "core/contains.h"
+#include "core/ranges.h"
 
 namespace halfstep::config {
 

@@ -9,8 +9,8 @@
 #include "config/node.h"
 #include "config/printer.h"
 #include "config/yaml.h"
-#include "core/contains.h"
 #include "core/hash.h"
+#include "core/ranges.h"
 
 namespace halfstep::config {
 namespace {

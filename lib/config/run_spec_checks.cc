@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "config/node.h"
@@ -10,9 +9,9 @@
 #include "config/spec_checks.h"
 #include "config/training_spec.h"
 #include "config/warning_codes.h"
-#include "core/contains.h"
 #include "core/error.h"
 #include "core/pattern.h"
+#include "core/ranges.h"
 
 namespace halfstep::config {
 namespace {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "config/scalar.h"
+#include "core/ranges.h"
 
 namespace halfstep::config {
 namespace {
@@ -127,8 +128,8 @@ void share_repeated(Json& definitions) {
 }
 
 Json enum_of_dtypes() {
-  std::vector<std::string_view> names;
-  for (const DType dtype : all_dtypes()) names.push_back(name(dtype));
+  const auto names =
+      mapped<std::string_view>(all_dtypes(), [](DType dtype) { return name(dtype); });
   return enum_schema(names);
 }
 

@@ -6,8 +6,8 @@
 
 #include "config/interpolate.h"
 #include "config/yaml.h"
-#include "core/contains.h"
 #include "core/printable.h"
+#include "core/ranges.h"
 
 namespace halfstep::config {
 namespace {

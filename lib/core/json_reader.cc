@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "core/contains.h"
 #include "core/error.h"
 #include "core/json_field_parts.h"
+#include "core/ranges.h"
 
 namespace halfstep {
 namespace {

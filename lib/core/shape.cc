@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/contains.h"
 #include "core/error.h"
+#include "core/ranges.h"
 
 namespace halfstep {
 

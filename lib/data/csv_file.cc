@@ -9,8 +9,8 @@
 #include <exception>
 #include <new>
 
-#include "core/contains.h"
 #include "core/printable.h"
+#include "core/ranges.h"
 #include "data/deflate.h"
 #include "data/file.h"
 #include "data/file_kind.h"

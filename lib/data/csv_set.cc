@@ -10,6 +10,7 @@
 
 #include "core/log.h"
 #include "core/philox.h"
+#include "core/ranges.h"
 #include "data/table.h"
 #include "data/table_encoding.h"
 
@@ -47,9 +48,7 @@ Rows take_test_rows(Rows& rows, const Tensor& labels, double fraction, RandomStr
 }
 
 std::vector<std::string> names_of(const std::vector<ColumnEncoding>& columns) {
-  std::vector<std::string> names;
-  for (const ColumnEncoding& column : columns) names.push_back(column.name);
-  return names;
+  return mapped<std::string>(columns, &ColumnEncoding::name);
 }
 
 /// The texts of rows in the column of a spec, as it reads them.

@@ -11,10 +11,10 @@
 #include <system_error>
 #include <utility>
 
-#include "core/contains.h"
 #include "core/log.h"
 #include "core/parallel.h"
 #include "core/philox.h"
+#include "core/ranges.h"
 #include "data/file.h"
 #include "data/load_dataset.h"
 #include "data/table.h"
@@ -182,8 +182,7 @@ ImageForm form_of(const DataOptions& options, const ImageFolder& folder) {
     if (form.channels == 0) form.channels = input[2];
   }
   if (form.height != 0 && form.channels != 0) return form;
-  std::vector<std::string> paths;
-  for (const LabelledPicture& picture : folder.train) paths.push_back(picture.path);
+  auto paths = mapped<std::string>(folder.train, &LabelledPicture::path);
   std::ranges::sort(paths);
   Tensor picture;
   for (std::size_t i = 0; picture.shape().rank() == 0; ++i) {

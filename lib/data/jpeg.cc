@@ -8,7 +8,7 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
-#include "core/contains.h"
+#include "core/ranges.h"
 #include "data/file.h"
 #include "data/image.h"
 

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "core/json_fields.h"
+#include "core/ranges.h"
 #include "data/bytes.h"
 #include "data/safetensors_dtype.h"
 #include "data/tensor_files.h"
@@ -139,10 +140,7 @@ SafetensorsReader::SafetensorsReader(const std::string& path) : file_(path) {
 }
 
 const SafetensorsEntry* SafetensorsReader::find(std::string_view name) const {
-  for (const SafetensorsEntry& entry : entries_) {
-    if (entry.name == name) return &entry;
-  }
-  return nullptr;
+  return find_or_null(entries_, name, &SafetensorsEntry::name);
 }
 
 Tensor SafetensorsReader::read(const SafetensorsEntry& entry) const {

@@ -1,6 +1,7 @@
 #include "data/table.h"
 
 #include "config/data_spec.h"
+#include "core/ranges.h"
 
 namespace halfstep::data {
 namespace {
@@ -240,16 +241,11 @@ constexpr std::array k_formats{
 };
 
 const SetDef* find(std::span<const SetDef> rows, std::string_view name) {
-  for (const SetDef& row : rows) {
-    if (row.name == name) return &row;
-  }
-  return nullptr;
+  return find_or_null(rows, name, &SetDef::name);
 }
 
 std::vector<std::string> names(std::span<const SetDef> rows) {
-  std::vector<std::string> all;
-  for (const SetDef& row : rows) all.emplace_back(row.name);
-  return all;
+  return mapped<std::string>(rows, &SetDef::name);
 }
 
 }  // namespace

@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
-#include "core/contains.h"
 #include "core/log.h"
 #include "core/printable.h"
+#include "core/ranges.h"
 
 namespace halfstep::data {
 namespace {

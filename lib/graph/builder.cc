@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/ranges.h"
 #include "graph/op_handles.h"
 
 namespace halfstep::graph {
@@ -115,9 +116,7 @@ int Builder::add_node(std::string_view op_name,
                       std::vector<Value> inputs,
                       Attrs attrs,
                       std::string_view node_name) {
-  std::vector<OpInput> in;
-  in.reserve(inputs.size());
-  for (const Value& value : inputs) in.push_back(graph_.input(value));
+  auto in = mapped<OpInput>(inputs, [&](const Value& value) { return graph_.input(value); });
   Node node;
   try {
     node = describe(ops_, op_name, std::move(in), std::move(attrs)).node;

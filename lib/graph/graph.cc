@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "core/ranges.h"
+
 namespace halfstep::graph {
 
 std::string_view name(Phase phase) {
@@ -52,10 +54,7 @@ void Graph::rename(int id, std::string name) {
 }
 
 const Variable* Graph::variable(std::string_view name) const {
-  for (const Variable& v : variables_) {
-    if (v.name == name) return &v;
-  }
-  return nullptr;
+  return find_or_null(variables_, name, &Variable::name);
 }
 
 bool Graph::has_fetch(std::string_view name) const {

@@ -5,8 +5,8 @@
 #include <charconv>
 #include <map>
 
-#include "core/contains.h"
 #include "core/error.h"
+#include "core/ranges.h"
 #include "graph/graph.h"
 #include "graph/op_handles.h"
 
@@ -257,17 +257,11 @@ std::optional<std::vector<DType>> port_dtypes(const std::vector<Port>& ports,
 }  // namespace
 
 const TypeAttr* OpDef::type_attr(std::string_view attr) const {
-  for (const TypeAttr& t : types) {
-    if (t.name == attr) return &t;
-  }
-  return nullptr;
+  return find_or_null(types, attr, &TypeAttr::name);
 }
 
 const AttrDef* OpDef::attr(std::string_view attr) const {
-  for (const AttrDef& a : attrs) {
-    if (a.name == attr) return &a;
-  }
-  return nullptr;
+  return find_or_null(attrs, attr, &AttrDef::name);
 }
 
 OpDef define(std::string_view name,
@@ -327,10 +321,7 @@ std::optional<std::vector<std::int64_t>> OpInput::constant() const {
 }
 
 std::vector<OpInput> inputs_of(const Graph& graph, const Node& node) {
-  std::vector<OpInput> inputs;
-  inputs.reserve(node.inputs.size());
-  for (const Value& value : node.inputs) inputs.push_back(graph.input(value));
-  return inputs;
+  return mapped<OpInput>(node.inputs, [&](const Value& value) { return graph.input(value); });
 }
 
 const Node& InferContext::producer(std::size_t i) const {

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/ranges.h"
+
 namespace halfstep::graph {
 namespace {
 
@@ -224,8 +226,7 @@ std::optional<AttrValue> read_attr(const RawAttr& raw, const OpDef* op, Diagnost
     return value;
   }
   if (op->name == "Const" && raw.name == "value") return read_constant(raw.value);
-  std::vector<std::string> known;
-  for (const TypeAttr& t : op->types) known.push_back(t.name);
+  auto known = mapped<std::string>(op->types, &TypeAttr::name);
   for (const AttrDef& a : op->attrs) known.push_back(a.name);
   diagnostics.error(raw.where,
                     fmt::format("{} has no attribute '{}'", op->name, raw.name),

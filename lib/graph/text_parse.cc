@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "core/ranges.h"
 #include "graph/text.h"
 #include "graph/text_attr.h"
 #include "graph/text_raw.h"
@@ -151,8 +152,7 @@ class Parser {
     const std::optional<DType> dtype = dtype_named(raw.dtype.name);
     if (!dtype) error(raw.dtype.where, fmt::format("'{}' is not a dtype", raw.dtype.name));
     if (ops_.find(raw.op.name) == nullptr && !parsed_.functions.contains(raw.op.name)) {
-      std::vector<std::string> known;
-      for (const OpDef& op : ops_.all()) known.push_back(op.name);
+      const auto known = mapped<std::string>(ops_.all(), &OpDef::name);
       error(raw.op.where,
             fmt::format("there is no op '{}'", raw.op.name),
             did_you_mean(raw.op.name, known));

@@ -4,7 +4,7 @@
 #include <deque>
 #include <set>
 
-#include "core/contains.h"
+#include "core/ranges.h"
 #include "graph/ports.h"
 #include "graph/text_attr.h"
 
@@ -151,8 +151,8 @@ class Inference {
       open_unknown(node, f, used);
       return;
     }
-    std::vector<std::string> given;
-    for (const auto& entry : node.attrs) given.push_back(entry.first);
+    const auto given =
+        mapped<std::string>(node.attrs, [](const auto& entry) { return entry.first; });
     size_ports(node, node.def->inputs, static_cast<int>(node.inputs.size()));
     size_ports(node, node.def->outputs, used);
     for (const TypeAttr& type : node.def->types) {

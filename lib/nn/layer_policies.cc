@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "config/warning_codes.h"
+#include "core/ranges.h"
 
 namespace halfstep::nn {
 namespace {
@@ -30,9 +31,7 @@ PolicyMap read_map(const config::RunSpec& spec) {
 }
 
 std::vector<std::string> policy_names() {
-  std::vector<std::string> names;
-  for (const Policy& policy : precision::all_policies()) names.emplace_back(policy.name);
-  return names;
+  return mapped<std::string>(precision::all_policies(), &Policy::name);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/ranges.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::nn {
@@ -297,10 +298,7 @@ std::span<const MetricDef> metric_table() { return k_metrics; }
 const MetricDef* find_metric(std::string_view name) {
   name = unweighted(name);
   if (top_k(name)) name = k_top_accuracy;
-  for (const MetricDef& def : k_metrics) {
-    if (def.name == name) return &def;
-  }
-  return nullptr;
+  return find_or_null(k_metrics, name, &MetricDef::name);
 }
 
 std::string_view metric_of(std::string_view counter) {
@@ -387,8 +385,7 @@ std::vector<Value> build_metric(const MetricContext& c, std::string_view name) {
 }
 
 void check_metrics(const config::RunSpec& spec, Diagnostics& diagnostics) {
-  std::vector<std::string> known;
-  for (const MetricDef& def : k_metrics) known.emplace_back(def.name);
+  const auto known = mapped<std::string>(k_metrics, &MetricDef::name);
   for (std::size_t i = 0; i < spec.metrics.size(); ++i) {
     const std::string& name = spec.metrics[i];
     const bool known_name = find_metric(name) != nullptr;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/ranges.h"
+
 namespace halfstep::nn {
 namespace {
 
@@ -11,11 +13,9 @@ using graph::Value;
 
 /// Casts floating inputs to the layer's compute dtype; integers are unchanged.
 std::vector<Value> autocast(graph::Builder& b, const std::vector<Value>& x, DType compute) {
-  std::vector<Value> inputs;
-  for (const Value& value : x) {
-    inputs.push_back(is_floating(b.dtype(value)) ? b.cast(value, compute) : value);
-  }
-  return inputs;
+  return mapped<Value>(x, [&](const Value& value) {
+    return is_floating(b.dtype(value)) ? b.cast(value, compute) : value;
+  });
 }
 
 /// Keras's activity regularizer: the penalty of the output, per sample.

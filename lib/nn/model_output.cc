@@ -5,7 +5,7 @@
 #include <array>
 
 #include "config/warning_codes.h"
-#include "core/contains.h"
+#include "core/ranges.h"
 #include "graph/op_handles.h"
 #include "graph/ops/ops.h"
 

@@ -12,6 +12,7 @@
 #include "config/reader.h"
 #include "config/scalar.h"
 #include "core/error.h"
+#include "core/ranges.h"
 #include "nn/layer_policies.h"
 #include "nn/layers/table.h"
 #include "nn/model.h"
@@ -281,9 +282,8 @@ class ModelReader {
 
   /// The nodes of references.
   static std::vector<int> nodes_of(const std::vector<Reference>& references) {
-    std::vector<int> nodes;
-    for (const Reference& reference : references) nodes.push_back(reference.source.node);
-    return nodes;
+    return mapped<int>(references,
+                       [](const Reference& reference) { return reference.source.node; });
   }
 
   /// Checks numbers of inputs, cycles and nodes without effect on an output, then orders the nodes.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "config/load.h"
+#include "core/ranges.h"
 #include "graph/ops/ops.h"
 #include "nn/model.h"
 #include "nn/optim/schedule.h"
@@ -130,9 +131,7 @@ bool is_inner_layer(std::string_view kind) { return kind == "layer" || kind == "
 
 template <class Table>
 std::vector<std::string> types_of(const Table& table) {
-  std::vector<std::string> names;
-  for (const auto* def : table) names.emplace_back(def->type);
-  return names;
+  return mapped<std::string>(table, [](const auto* def) { return def->type; });
 }
 
 template <class Table>

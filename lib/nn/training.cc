@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/ranges.h"
 #include "graph/ops/ops.h"
 #include "nn/ranks.h"
 #include "nn/step_graph.h"
@@ -105,8 +106,7 @@ void differentiate_loss(StepDraft& step) {
     target = b.add("Mul", {step.loss, step.scale}, {}, "loss/scaled");
   }
 
-  std::vector<Value> reads;
-  for (const Weight& weight : step.record.weights) reads.push_back(weight.read);
+  const auto reads = mapped<Value>(step.record.weights, &Weight::read);
   const ScopeGuard scope(b, step_origin(Phase::backward, ""), "gradients");
   const std::vector<Value> gradients = passes::differentiate(b, target, reads);
   step.weights.clear();

@@ -7,7 +7,7 @@
 #include <set>
 #include <string_view>
 
-#include "core/contains.h"
+#include "core/ranges.h"
 #include "precision/paint.h"
 
 namespace halfstep::precision {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/contains.h"
+#include "core/ranges.h"
 
 namespace halfstep::precision {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/contains.h"
+#include "core/ranges.h"
 
 namespace halfstep::precision {
 namespace {
@@ -294,8 +294,7 @@ OpLists make_lists(Mode mode,
 UnknownEdits unknown_ops(std::span<const ListEdits> edits,
                          const graph::OpTable& ops,
                          const std::set<std::string>& others) {
-  std::vector<std::string> known;
-  for (const graph::OpDef& op : ops.all()) known.push_back(op.name);
+  auto known = mapped<std::string>(ops.all(), &graph::OpDef::name);
   for (const Row& row : k_rows) {
     each_op(row.ops, [&](std::string_view op) {
       if (ops.find(op) == nullptr) known.emplace_back(op);

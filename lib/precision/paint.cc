@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/contains.h"
+#include "core/ranges.h"
 #include "graph/op_handles.h"
 #include "precision/list_clusters.h"
 #include "precision/reasons.h"

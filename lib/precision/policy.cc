@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "core/ranges.h"
+
 namespace halfstep::precision {
 namespace {
 
@@ -22,10 +24,7 @@ constexpr std::string_view k_regex_mark = "re:";
 std::span<const Policy> all_policies() { return k_policies; }
 
 const Policy* policy_named(std::string_view name) {
-  for (const Policy& policy : k_policies) {
-    if (policy.name == name) return &policy;
-  }
-  return nullptr;
+  return find_or_null(k_policies, name, &Policy::name);
 }
 
 PolicyMap::PolicyMap(Policy default_policy, std::vector<Override> overrides)

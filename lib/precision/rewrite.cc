@@ -8,7 +8,7 @@
 #include <charconv>
 #include <limits>
 
-#include "core/contains.h"
+#include "core/ranges.h"
 #include "graph/op_def.h"
 #include "graph/op_handles.h"
 #include "graph/ports.h"

@@ -10,8 +10,8 @@
 #include <tuple>
 
 #include "config/warning_codes.h"
-#include "core/contains.h"
 #include "core/half.h"
+#include "core/ranges.h"
 #include "graph/op_handles.h"
 
 namespace halfstep::precision {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/ranges.h"
 #include "report/check_parts.h"
 
 namespace halfstep::report {
@@ -44,8 +45,7 @@ std::pair<AnyReport, Found> read_checked(const Json& document) {
   const Json& word = document.at("kind");
   const Kind* kind = word.is_string() ? find_kind(word.get<std::string>()) : nullptr;
   if (kind == nullptr) {
-    std::vector<std::string_view> known;
-    for (const Kind& row : k_kinds) known.push_back(row.name);
+    const auto known = mapped<std::string_view>(k_kinds, &Kind::name);
     return {AnyReport(),
             {{"kind", fmt::format("is {}, must be {}", shown(word), fmt::join(known, " or "))}}};
   }
@@ -66,12 +66,7 @@ std::pair<AnyReport, Found> read_checked(const Json& document) {
 
 std::span<const Kind> kind_table() { return k_kinds; }
 
-const Kind* find_kind(std::string_view name) {
-  for (const Kind& kind : k_kinds) {
-    if (kind.name == name) return &kind;
-  }
-  return nullptr;
-}
+const Kind* find_kind(std::string_view name) { return find_or_null(k_kinds, name, &Kind::name); }
 
 std::string_view kind_of(const AnyReport& report) { return k_kinds[report.index()].name; }
 

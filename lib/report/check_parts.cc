@@ -5,7 +5,7 @@
 #include <cmath>
 #include <span>
 
-#include "core/contains.h"
+#include "core/ranges.h"
 #include "report/text.h"
 
 namespace halfstep::report {

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/printable.h"
+#include "core/ranges.h"
 #include "report/tables.h"
 #include "report/text.h"
 
@@ -123,9 +124,7 @@ Json precision_of(const Study& report, const Study& other) {
 
 template <class Study>
 std::vector<std::string> policy_names(const Study& report) {
-  std::vector<std::string> names;
-  for (const auto& policy : report.policies) names.push_back(policy.policy);
-  return names;
+  return mapped<std::string>(report.policies, [](const auto& policy) { return policy.policy; });
 }
 
 /// The members that every outcome has, around those of its kind.

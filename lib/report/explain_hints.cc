@@ -7,8 +7,8 @@
 #include <map>
 
 #include "config/warning_codes.h"
-#include "core/contains.h"
 #include "core/half.h"
+#include "core/ranges.h"
 #include "graph/op_handles.h"
 #include "nn/step_graph.h"
 #include "precision/rewrite.h"

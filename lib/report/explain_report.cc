@@ -9,7 +9,7 @@
 
 #include "backend/cost_model.h"
 #include "backend/cuda/rows.h"
-#include "core/contains.h"
+#include "core/ranges.h"
 #include "graph/op_handles.h"
 #include "graph/ops/elementwise.h"
 #include "passes/lowering.h"
@@ -330,9 +330,8 @@ void add_up(Explanation& e) {
 }  // namespace
 
 const ExplainedOp* Explanation::find(std::string_view name) const {
-  const auto it =
-      std::ranges::find_if(ops, [&](const ExplainedOp& op) { return op.row.name == name; });
-  return it == ops.end() ? nullptr : &*it;
+  return find_or_null(
+      ops, name, [](const ExplainedOp& op) { return std::string_view(op.row.name); });
 }
 
 Explanation explain(train::Session& session, const std::string& gpu) {

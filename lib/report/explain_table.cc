@@ -6,6 +6,7 @@
 
 #include "backend/cost_model.h"
 #include "core/printable.h"
+#include "core/ranges.h"
 #include "report/explain_text.h"
 #include "report/text.h"
 
@@ -42,8 +43,7 @@ struct PageColumn {
 class Page {
  public:
   explicit Page(std::vector<PageColumn> columns) : columns_(std::move(columns)) {
-    std::vector<std::string> titles;
-    for (const PageColumn& column : columns_) titles.emplace_back(column.title);
+    const auto titles = mapped<std::string>(columns_, &PageColumn::title);
     row(titles);
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/ranges.h"
 #include "report/matrix_unit.h"
 
 namespace halfstep::report {
@@ -37,8 +38,7 @@ constexpr std::array k_techniques{
 
 const Technique* technique_of(std::string_view kernel) {
   const std::string_view first = kernel.substr(0, kernel.find('/'));
-  const auto it = std::ranges::find(k_techniques, first, &Technique::name);
-  return it == k_techniques.end() ? nullptr : &*it;
+  return find_or_null(k_techniques, first, &Technique::name);
 }
 
 /// Whether an op sums many terms, so that its accumulation dtype matters.

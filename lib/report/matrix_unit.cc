@@ -6,8 +6,8 @@
 #include <charconv>
 
 #include "backend/capabilities.h"
-#include "core/contains.h"
 #include "core/error.h"
+#include "core/ranges.h"
 
 namespace halfstep::report {
 namespace {

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <map>
 
-#include "core/contains.h"
 #include "core/directory_lock.h"
 #include "core/error.h"
 #include "core/printable.h"
+#include "core/ranges.h"
 #include "report/export/timeline.h"
 #include "report/run_dir.h"
 #include "report/run_files.h"

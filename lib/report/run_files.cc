@@ -7,6 +7,7 @@
 
 #include "core/directory_lock.h"
 #include "core/error.h"
+#include "core/ranges.h"
 #include "report/export/exporter.h"
 #include "train/checkpoint.h"
 
@@ -65,8 +66,7 @@ bool is_run_file(std::string_view name) {
 
 /// Whether a run writes a file with this path, relative to its directory.
 bool is_run_file(const fs::path& path) {
-  std::vector<std::string> parts;
-  for (const fs::path& part : path) parts.push_back(part.string());
+  const auto parts = mapped<std::string>(path, [](const fs::path& part) { return part.string(); });
   const std::string name(without_temporary(parts.back()));
   if (parts.size() == 1) return is_run_file(std::string_view(name));
   if (parts.front() == train::k_checkpoints_folder) {

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/error.h"
+#include "core/ranges.h"
 
 namespace halfstep::report {
 namespace {
@@ -143,8 +144,7 @@ std::optional<double> RunEntry::value() const {
 }
 
 const PolicyResult* RunEntry::result(std::string_view policy) const {
-  const auto it = std::ranges::find(results, policy, &PolicyResult::policy);
-  return it == results.end() ? nullptr : &*it;
+  return find_or_null(results, policy, &PolicyResult::policy);
 }
 
 void PolicyResult::fields(Fields& f) {
@@ -221,8 +221,7 @@ const RunEntry& resolve_run(const RunIndex& index, const std::string& word) {
   }
   if (same.size() == 1) return *same.front();
   if (same.size() > 1) {
-    std::vector<std::string> these;
-    for (const RunEntry* run : same) these.push_back(run->name);
+    const auto these = mapped<std::string>(same, &RunEntry::name);
     throw UserError(ErrorKind::config,
                     {"RUN", 0, 0, ""},
                     fmt::format("'{}' means several runs: {}", word, fmt::join(these, ", ")));

@@ -9,9 +9,9 @@
 
 #include "config/differences.h"
 #include "config/training_spec.h"
-#include "core/contains.h"
 #include "core/error.h"
 #include "core/printable.h"
+#include "core/ranges.h"
 #include "report/bench_report.h"
 #include "report/run_files.h"
 #include "report/text.h"

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/ranges.h"
 #include "report/blocks.h"
 
 namespace halfstep::report {
@@ -35,10 +36,7 @@ struct RatioEstimate : Estimate {
 /// The policy of that name in a study; null where there is none.
 template <class Policy>
 const Policy* policy_named(const std::vector<Policy>& policies, const std::string& name) {
-  for (const Policy& policy : policies) {
-    if (policy.policy == name) return &policy;
-  }
-  return nullptr;
+  return find_or_null(policies, name, &Policy::policy);
 }
 
 }  // namespace halfstep::report

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/contains.h"
 #include "core/printable.h"
+#include "core/ranges.h"
 
 namespace halfstep::report {
 namespace {

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <memory>
 
-#include "core/contains.h"
+#include "core/ranges.h"
 #include "report/train_report.h"
 #include "train/session.h"
 

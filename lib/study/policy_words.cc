@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "config/merge.h"
-#include "core/contains.h"
 #include "core/error.h"
+#include "core/ranges.h"
 
 namespace halfstep::study {
 namespace {
@@ -63,8 +63,7 @@ Variant make_variant(const config::RunSpec& base,
   const std::vector<Word> words = known_words();
   const auto known = std::ranges::find(words, word, &Word::name);
   if (known == words.end()) {
-    std::vector<std::string> names;
-    for (const Word& w : words) names.push_back(w.name);
+    const auto names = mapped<std::string>(words, &Word::name);
     const std::string nearest = did_you_mean(word, names);
     fail(flag,
          fmt::format("unknown policy '{}'", word),

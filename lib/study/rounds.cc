@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "core/contains.h"
 #include "core/parallel.h"
+#include "core/ranges.h"
 #include "core/system.h"
 #include "report/precision_block.h"
 #include "report/step_prediction.h"

@@ -10,12 +10,12 @@
 #include <memory>
 #include <thread>
 
-#include "core/contains.h"
 #include "core/directory_lock.h"
 #include "core/files.h"
 #include "core/hash.h"
 #include "core/json_fields.h"
 #include "core/log.h"
+#include "core/ranges.h"
 #include "core/system.h"
 
 namespace halfstep::study {

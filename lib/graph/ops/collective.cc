@@ -19,6 +19,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/ranges.h"
 #include "graph/op_handles.h"
 #include "graph/ops/fused_update.h"
 #include "graph/ops/ops.h"
@@ -63,9 +64,7 @@ void expect_slices(const InferContext& c, std::int64_t ranks, std::int64_t eleme
 std::vector<Shape> infer_scatter_wait(const InferContext& c) {
   const auto& counts = c.node.attrs.get<std::vector<std::int64_t>>("counts");
   expect_slices(c, ranks_of(c), std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
-  std::vector<Shape> shapes;
-  for (const std::int64_t count : counts) shapes.push_back(Shape{count});
-  return shapes;
+  return mapped<Shape>(counts, [](std::int64_t count) { return Shape{count}; });
 }
 
 std::vector<Shape> infer_gather_start(const InferContext& c) {
@@ -99,9 +98,7 @@ std::vector<Shape> infer_wait(const InferContext& c) {
   if (all > c.input(0).shape.elements()) {
     throw ShapeError(fmt::format("{} numbers from {}", all, to_string(c.input(0).shape)));
   }
-  std::vector<Shape> shapes;
-  for (const std::int64_t count : counts) shapes.push_back(Shape{count});
-  return shapes;
+  return mapped<Shape>(counts, [](std::int64_t count) { return Shape{count}; });
 }
 
 }  // namespace
@@ -111,9 +108,7 @@ Value start_all_reduce(Builder& b, std::vector<Value> values, DType dtype, std::
 }
 
 std::vector<TensorType> types_of(const Builder& b, const std::vector<Value>& values) {
-  std::vector<TensorType> types;
-  for (const Value& value : values) types.push_back(b.type(value));
-  return types;
+  return mapped<TensorType>(values, [&](const Value& value) { return b.type(value); });
 }
 
 std::vector<Value> wait_for_all_reduce(Builder& b,

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/ranges.h"
 #include "graph/graph.h"
 #include "graph/op_handles.h"
 #include "graph/ops/ops.h"
@@ -152,10 +153,8 @@ std::vector<Shape> infer_elementwise(const InferContext& c) {
           "input {} of shape {} does not stretch to {}", i, to_string(x), to_string(shape)));
     }
   }
-  std::vector<DType> dtypes;
-  for (const int result : body.results) {
-    dtypes.push_back(body.steps[static_cast<std::size_t>(result)].dtype);
-  }
+  const auto dtypes = mapped<DType>(
+      body.results, [&](int result) { return body.steps[static_cast<std::size_t>(result)].dtype; });
   if (dtypes != c.node.attrs.get<std::vector<DType>>("Tresults")) {
     throw ShapeError("Tresults are not the dtypes of the body's results");
   }

@@ -8,7 +8,7 @@
 
 #include <initializer_list>
 
-#include "core/contains.h"
+#include "core/ranges.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::graph::ops {

@@ -34,7 +34,7 @@
 
 #include <array>
 
-#include "core/contains.h"
+#include "core/ranges.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::graph::ops {

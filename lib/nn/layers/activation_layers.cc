@@ -162,54 +162,50 @@ struct LogSoftmaxLayer : SoftmaxOver {
 
 }  // namespace
 
-extern const LayerDef k_activation =
+extern const LayerDefs k_activation_layers{
     layer_def<ActivationLayer>("activation",
                                "Applies the function that `activation` names to each element; "
                                "softmax and log_softmax along the last axis.",
-                               {.example = "{activation: tanh}"});
-extern const LayerDef k_elu =
-    layer_def<EluLayer>("elu", "y = x for x > 0, else alpha (exp(x) - 1).");
-extern const LayerDef k_gelu = layer_def<GeluLayer>(
-    "gelu", "y = x Phi(x), with Phi the standard normal distribution function.");
-extern const LayerDef k_hard_sigmoid = layer_def<Plain<"hard_sigmoid">>(
-    "hard_sigmoid", "y = min(max(x + 3, 0), 6) / 6, a piecewise linear sigmoid.");
-extern const LayerDef k_hard_silu =
-    layer_def<Plain<"hard_silu">>("hard_silu", "y = x hard_sigmoid(x), also called hard_swish.");
-extern const LayerDef k_leaky_relu =
-    layer_def<LeakyReluLayer>("leaky_relu", "y = x for x > 0, else negative_slope x.");
-extern const LayerDef k_linear = layer_def<Plain<"linear">>(
-    "linear", "y = x in the layer's compute dtype: with `dtype` it is a cast.");
-extern const LayerDef k_log_softmax = layer_def<LogSoftmaxLayer>(
-    "log_softmax", "y = x - log(sum(exp(x))) along one axis, the logarithm of softmax.");
-extern const LayerDef k_mish = layer_def<Plain<"mish">>("mish", "y = x tanh(log(1 + exp(x))).");
-extern const LayerDef k_prelu = layer_def<PreluLayer>(
-    "prelu",
-    "y = x for x > 0, else alpha x, with slopes alpha that are trained (He et al. 2015).",
-    {.example = "{shared_axes: [1]}",
-     .example_input = "[3, 4]",
-     .shapes =
-         "x [batch, ...], y as x; alpha has the extents of a sample, and 1 along the shared axes"});
-extern const LayerDef k_relu =
+                               {.example = "{activation: tanh}"}),
+    layer_def<EluLayer>("elu", "y = x for x > 0, else alpha (exp(x) - 1)."),
+    layer_def<GeluLayer>("gelu",
+                         "y = x Phi(x), with Phi the standard normal distribution function."),
+    layer_def<Plain<"hard_sigmoid">>("hard_sigmoid",
+                                     "y = min(max(x + 3, 0), 6) / 6, a piecewise linear sigmoid."),
+    layer_def<Plain<"hard_silu">>("hard_silu", "y = x hard_sigmoid(x), also called hard_swish."),
+    layer_def<LeakyReluLayer>("leaky_relu", "y = x for x > 0, else negative_slope x."),
+    layer_def<Plain<"linear">>("linear",
+                               "y = x in the layer's compute dtype: with `dtype` it is a cast."),
+    layer_def<LogSoftmaxLayer>(
+        "log_softmax", "y = x - log(sum(exp(x))) along one axis, the logarithm of softmax."),
+    layer_def<Plain<"mish">>("mish", "y = x tanh(log(1 + exp(x)))."),
+    layer_def<PreluLayer>(
+        "prelu",
+        "y = x for x > 0, else alpha x, with slopes alpha that are trained (He et al. 2015).",
+        {.example = "{shared_axes: [1]}",
+         .example_input = "[3, 4]",
+         .shapes = "x [batch, ...], y as x; alpha has the extents of a sample, and 1 along the "
+                   "shared axes"}),
     layer_def<ReluLayer>("relu",
                          "y = max(x, 0). With arguments: max_value above it, x from threshold on, "
                          "negative_slope (x - threshold) below.",
-                         {.example = "{negative_slope: 0.1, max_value: 1, threshold: 0.2}"});
-extern const LayerDef k_relu6 = layer_def<Plain<"relu6">>("relu6", "y = min(max(x, 0), 6).");
-extern const LayerDef k_selu =
+                         {.example = "{negative_slope: 0.1, max_value: 1, threshold: 0.2}"}),
+    layer_def<Plain<"relu6">>("relu6", "y = min(max(x, 0), 6)."),
     layer_def<Plain<"selu">>("selu",
                              "y = 1.0507 x for x > 0, else 1.7581 (exp(x) - 1), which keeps mean 0 "
-                             "and variance 1 from layer to layer.");
-extern const LayerDef k_sigmoid = layer_def<Plain<"sigmoid">>("sigmoid", "y = 1 / (1 + exp(-x)).");
-extern const LayerDef k_silu =
-    layer_def<Plain<"silu">>("silu", "y = x sigmoid(x), also called swish.");
-extern const LayerDef k_softmax = layer_def<SoftmaxLayer>(
-    "softmax",
-    "y = exp(x) / sum(exp(x)) along one axis: probabilities that sum to one.",
-    {.numerics =
-         "As the last layer give it `dtype: float32`: probabilities of 16 bits lose digits "
-         "(warning W201). A cross-entropy loss behind it trains through its input, in float32."});
-extern const LayerDef k_softplus = layer_def<Plain<"softplus">>("softplus", "y = log(1 + exp(x)).");
-extern const LayerDef k_softsign = layer_def<Plain<"softsign">>("softsign", "y = x / (1 + |x|).");
-extern const LayerDef k_tanh = layer_def<Plain<"tanh">>("tanh", "y = tanh(x).");
+                             "and variance 1 from layer to layer."),
+    layer_def<Plain<"sigmoid">>("sigmoid", "y = 1 / (1 + exp(-x))."),
+    layer_def<Plain<"silu">>("silu", "y = x sigmoid(x), also called swish."),
+    layer_def<SoftmaxLayer>(
+        "softmax",
+        "y = exp(x) / sum(exp(x)) along one axis: probabilities that sum to one.",
+        {.numerics =
+             "As the last layer give it `dtype: float32`: probabilities of 16 bits lose digits "
+             "(warning W201). A cross-entropy loss behind it trains through its input, in "
+             "float32."}),
+    layer_def<Plain<"softplus">>("softplus", "y = log(1 + exp(x))."),
+    layer_def<Plain<"softsign">>("softsign", "y = x / (1 + |x|)."),
+    layer_def<Plain<"tanh">>("tanh", "y = tanh(x)."),
+};
 
 }  // namespace halfstep::nn

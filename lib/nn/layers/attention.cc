@@ -255,27 +255,33 @@ constexpr std::string_view k_float32_softmax =
 
 }  // namespace
 
-extern const LayerDef k_attention = layer_def<Attention>(
-    "attention",
-    "y = softmax(query key^T) value, of the inputs query, value and, unless it is the value, key "
-    "(Luong, Pham and Manning 2015).",
-    {.max_inputs = 3,
-     .example_input = "[4, 6]",
-     .shapes = "query [batch, steps, channels], value and key [batch, value steps, channels], y "
-               "[batch, steps, channels of the value]; output 1 [batch, steps, value steps]",
-     .numerics = k_float32_softmax});
-extern const LayerDef k_multi_head_attention = layer_def<MultiHeadAttention>(
-    "multi_head_attention",
-    "In each head softmax(q k^T / sqrt(key_dim)) v, with q, k and v projections of the inputs "
-    "query, key and value; the heads are joined by another projection. One input is all three, two "
-    "are query and value (Vaswani et al. 2017).",
-    {.max_inputs = 3,
-     .example = "{num_heads: 2, key_dim: 3}",
-     .example_input = "[4, 6]",
-     .shapes =
-         "query [batch, steps, channels], value and key [batch, value steps, channels], y [batch, "
-         "steps, output_shape], output 1 [batch, num_heads, steps, value steps]; kernels "
-         "[channels, num_heads, width], that of the output [num_heads, value_dim, output_shape]",
-     .numerics = k_float32_softmax});
+extern const LayerDefs k_attention_layers{
+    layer_def<Attention>(
+        "attention",
+        "y = softmax(query key^T) value, of the inputs query, value and, unless it is the value, "
+        "key "
+        "(Luong, Pham and Manning 2015).",
+        {.max_inputs = 3,
+         .example_input = "[4, 6]",
+         .shapes =
+             "query [batch, steps, channels], value and key [batch, value steps, channels], y "
+             "[batch, steps, channels of the value]; output 1 [batch, steps, value steps]",
+         .numerics = k_float32_softmax}),
+    layer_def<MultiHeadAttention>(
+        "multi_head_attention",
+        "In each head softmax(q k^T / sqrt(key_dim)) v, with q, k and v projections of the inputs "
+        "query, key and value; the heads are joined by another projection. One input is all three, "
+        "two "
+        "are query and value (Vaswani et al. 2017).",
+        {.max_inputs = 3,
+         .example = "{num_heads: 2, key_dim: 3}",
+         .example_input = "[4, 6]",
+         .shapes = "query [batch, steps, channels], value and key [batch, value steps, channels], "
+                   "y [batch, "
+                   "steps, output_shape], output 1 [batch, num_heads, steps, value steps]; kernels "
+                   "[channels, num_heads, width], that of the output [num_heads, value_dim, "
+                   "output_shape]",
+         .numerics = k_float32_softmax}),
+};
 
 }  // namespace halfstep::nn

@@ -266,29 +266,30 @@ constexpr std::string_view k_draws =
 
 }  // namespace
 
-extern const LayerDef k_cutout =
+extern const LayerDefs k_augmentation_layers{
     layer_def<Cutout>("cutout",
                       "In training, a square around a random pixel of each image has one value "
                       "(DeVries and Taylor 2017); otherwise y = x.",
                       {.example = "{size: 2}",
                        .example_input = "[4, 4, 2]",
                        .shapes = "x [batch, height, width, channels], y as x",
-                       .numerics = k_draws});
-extern const LayerDef k_random_crop = layer_def<RandomCrop>(
-    "random_crop",
-    "A part of each image, at a random position in training and from the middle otherwise.",
-    {.example = "{height: 3, width: 2}",
-     .example_input = "[4, 4, 2]",
-     .shapes = "x [batch, height of x, width of x, channels], y [batch, height, width, channels]",
-     .numerics = k_draws});
-
-extern const LayerDef k_random_rotation = layer_def<RandomRotation>(
-    "random_rotation",
-    "Turns each image by a random angle about its middle in training; otherwise y = x.",
-    {.example = "{factor: 0.1}",
-     .example_input = "[4, 4, 2]",
-     .shapes = "x [batch, height, width, channels], y as x",
-     .numerics = "Angles and weights of pixels are computed in float32. The draws follow from "
-                 "(seed, layer name, batch, sample)."});
+                       .numerics = k_draws}),
+    layer_def<RandomCrop>(
+        "random_crop",
+        "A part of each image, at a random position in training and from the middle otherwise.",
+        {.example = "{height: 3, width: 2}",
+         .example_input = "[4, 4, 2]",
+         .shapes =
+             "x [batch, height of x, width of x, channels], y [batch, height, width, channels]",
+         .numerics = k_draws}),
+    layer_def<RandomRotation>(
+        "random_rotation",
+        "Turns each image by a random angle about its middle in training; otherwise y = x.",
+        {.example = "{factor: 0.1}",
+         .example_input = "[4, 4, 2]",
+         .shapes = "x [batch, height, width, channels], y as x",
+         .numerics = "Angles and weights of pixels are computed in float32. The draws follow from "
+                     "(seed, layer name, batch, sample)."}),
+};
 
 }  // namespace halfstep::nn

@@ -192,7 +192,7 @@ struct BatchNormalization {
 
 }  // namespace
 
-extern const LayerDef k_batch_normalization = layer_def<BatchNormalization>(
+extern const LayerDefs k_batch_normalization_layers{layer_def<BatchNormalization>(
     "batch_normalization",
     "y = gamma (x - mean) / sqrt(variance + epsilon) + beta per channel, with the statistics of "
     "the batch in training and their moving averages otherwise (Ioffe and Szegedy 2015).",
@@ -201,6 +201,6 @@ extern const LayerDef k_batch_normalization = layer_def<BatchNormalization>(
      .shapes = "x [batch, ..., channels], y as x",
      .numerics = "Sums and statistics are float32 under every policy, also over ranks; x and y "
                  "have the compute dtype. A skipped step leaves the moving averages alone, and "
-                 "`trainable: false` makes it normalize by them in training too."});
+                 "`trainable: false` makes it normalize by them in training too."})};
 
 }  // namespace halfstep::nn

@@ -228,61 +228,66 @@ struct ConvTranspose : KernelConvolution {
 
 }  // namespace
 
-extern const LayerDef k_conv1d =
+extern const LayerDefs k_conv2d_layers{
     layer_def<Conv1D>("conv1d",
                       "Convolution of sequences, y = activation(conv(x, kernel) + bias).",
                       {.example = "{filters: 4, kernel_size: 3, padding: causal}",
                        .example_input = "[6, 2]",
                        .shapes = "x [batch, steps, channels], y [batch, steps', filters], kernel "
                                  "[kernel length, channels / groups, filters]",
-                       .numerics = k_sums});
-extern const LayerDef k_conv2d = layer_def<Conv2D>(
-    "conv2d",
-    "Two-dimensional convolution, y = activation(conv(x, kernel) + bias).",
-    {.example = "{filters: 4, kernel_size: 3, padding: same}",
-     .example_input = "[6, 6, 2]",
-     .shapes = "x [batch, height, width, channels], y [batch, height', width', filters], kernel "
-               "[kernel height, kernel width, channels / groups, filters]",
-     .numerics = k_sums});
-extern const LayerDef k_conv1d_transpose = layer_def<ConvTranspose<std::int64_t>>(
-    "conv1d_transpose",
-    "Transposed convolution of sequences: each step adds its multiple of the filters to the "
-    "output, to which bias and activation are applied.",
-    {.example = "{filters: 4, kernel_size: 3, strides: 2}",
-     .example_input = "[6, 2]",
-     .shapes = "x [batch, steps, channels], y [batch, steps', filters], kernel [kernel length, "
-               "filters, channels]",
-     .numerics = k_sums});
-extern const LayerDef k_conv2d_transpose = layer_def<ConvTranspose<config::Pair>>(
-    "conv2d_transpose",
-    "Transposed convolution: each pixel adds its multiple of the filters to the output, to which "
-    "bias and activation are applied. It enlarges images by its strides.",
-    {.example = "{filters: 4, kernel_size: 3, strides: 2, padding: same}",
-     .example_input = "[6, 6, 2]",
-     .shapes = "x [batch, height, width, channels], y [batch, height', width', filters], kernel "
-               "[kernel height, kernel width, filters, channels]",
-     .numerics = k_sums});
-extern const LayerDef k_depthwise_conv2d = layer_def<DepthwiseConv2D>(
-    "depthwise_conv2d",
-    "Convolution of each channel with depth_multiplier filters of its own, y = activation(conv(x, "
-    "kernel) + bias).",
-    {.example = "{kernel_size: 3, depth_multiplier: 2}",
-     .example_input = "[6, 6, 2]",
-     .shapes =
-         "x [batch, height, width, channels], y [batch, height', width', channels "
-         "depth_multiplier], kernel [kernel height, kernel width, channels, depth_multiplier]",
-     .numerics = k_sums});
-
-extern const LayerDef k_separable_conv2d = layer_def<SeparableConv2D>(
-    "separable_conv2d",
-    "Convolution of each channel with depth_multiplier filters of its own, then of all channels "
-    "pixel by pixel, y = activation(conv(depthwise(x, depthwise_kernel), pointwise_kernel) + "
-    "bias).",
-    {.example = "{filters: 4, kernel_size: 3}",
-     .example_input = "[6, 6, 2]",
-     .shapes = "x [batch, height, width, channels], y [batch, height', width', filters], "
-               "depthwise_kernel [kernel height, kernel width, channels, depth_multiplier], "
-               "pointwise_kernel [1, 1, channels depth_multiplier, filters]",
-     .numerics = k_sums});
+                       .numerics = k_sums}),
+    layer_def<Conv2D>(
+        "conv2d",
+        "Two-dimensional convolution, y = activation(conv(x, kernel) + bias).",
+        {.example = "{filters: 4, kernel_size: 3, padding: same}",
+         .example_input = "[6, 6, 2]",
+         .shapes =
+             "x [batch, height, width, channels], y [batch, height', width', filters], kernel "
+             "[kernel height, kernel width, channels / groups, filters]",
+         .numerics = k_sums}),
+    layer_def<ConvTranspose<std::int64_t>>(
+        "conv1d_transpose",
+        "Transposed convolution of sequences: each step adds its multiple of the filters to the "
+        "output, to which bias and activation are applied.",
+        {.example = "{filters: 4, kernel_size: 3, strides: 2}",
+         .example_input = "[6, 2]",
+         .shapes = "x [batch, steps, channels], y [batch, steps', filters], kernel [kernel length, "
+                   "filters, channels]",
+         .numerics = k_sums}),
+    layer_def<ConvTranspose<config::Pair>>(
+        "conv2d_transpose",
+        "Transposed convolution: each pixel adds its multiple of the filters to the output, to "
+        "which "
+        "bias and activation are applied. It enlarges images by its strides.",
+        {.example = "{filters: 4, kernel_size: 3, strides: 2, padding: same}",
+         .example_input = "[6, 6, 2]",
+         .shapes =
+             "x [batch, height, width, channels], y [batch, height', width', filters], kernel "
+             "[kernel height, kernel width, filters, channels]",
+         .numerics = k_sums}),
+    layer_def<DepthwiseConv2D>(
+        "depthwise_conv2d",
+        "Convolution of each channel with depth_multiplier filters of its own, y = "
+        "activation(conv(x, "
+        "kernel) + bias).",
+        {.example = "{kernel_size: 3, depth_multiplier: 2}",
+         .example_input = "[6, 6, 2]",
+         .shapes =
+             "x [batch, height, width, channels], y [batch, height', width', channels "
+             "depth_multiplier], kernel [kernel height, kernel width, channels, depth_multiplier]",
+         .numerics = k_sums}),
+    layer_def<SeparableConv2D>(
+        "separable_conv2d",
+        "Convolution of each channel with depth_multiplier filters of its own, then of all "
+        "channels "
+        "pixel by pixel, y = activation(conv(depthwise(x, depthwise_kernel), pointwise_kernel) + "
+        "bias).",
+        {.example = "{filters: 4, kernel_size: 3}",
+         .example_input = "[6, 6, 2]",
+         .shapes = "x [batch, height, width, channels], y [batch, height', width', filters], "
+                   "depthwise_kernel [kernel height, kernel width, channels, depth_multiplier], "
+                   "pointwise_kernel [1, 1, channels depth_multiplier, filters]",
+         .numerics = k_sums}),
+};
 
 }  // namespace halfstep::nn

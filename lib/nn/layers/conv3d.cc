@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/ranges.h"
 #include "graph/ops/ops.h"
 #include "graph/ops/window.h"
 #include "nn/layers/convolution.h"
@@ -99,10 +100,9 @@ struct Conv3D : GroupedConvolution {
     const Shape in = b.shape(x);
     const std::int64_t images = in[0] * depth.output, taps = depth.size, channels = in[4] / groups;
     // A group's channels are neighbours, tap by tap.
-    std::vector<Value> parts;
-    for (const Value frames : frames_of_taps(b, x, depth)) {
-      parts.push_back(graph::ops::reshape(b, frames, {images, in[2], in[3] * groups, channels}));
-    }
+    auto parts = mapped<Value>(frames_of_taps(b, x, depth), [&](Value frames) {
+      return graph::ops::reshape(b, frames, {images, in[2], in[3] * groups, channels});
+    });
     Value stacked = parts[0];
     if (taps > 1) {
       parts.push_back(b.scalar(DType::int32, 3));
@@ -119,7 +119,7 @@ struct Conv3D : GroupedConvolution {
 
 }  // namespace
 
-extern const LayerDef k_conv3d = layer_def<Conv3D>(
+extern const LayerDefs k_conv3d_layers{layer_def<Conv3D>(
     "conv3d",
     "Convolution of volumes or clips, y = activation(conv(x, kernel) + bias), as one Conv2D over "
     "the frames under the filters' depth.",
@@ -130,6 +130,6 @@ extern const LayerDef k_conv3d = layer_def<Conv3D>(
          "kernel [kernel depth, kernel height, kernel width, channels / groups, filters]",
      .numerics =
          "Sums of products are accumulated in float32 under every policy. For an automatic rewrite "
-         "and in `explain` the layer is TensorFlow's Conv3D; frames move in its dtype."});
+         "and in `explain` the layer is TensorFlow's Conv3D; frames move in its dtype."})};
 
 }  // namespace halfstep::nn

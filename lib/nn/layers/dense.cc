@@ -53,11 +53,11 @@ struct Dense {
 
 }  // namespace
 
-extern const LayerDef k_dense = layer_def<Dense>(
+extern const LayerDefs k_dense_layers{layer_def<Dense>(
     "dense",
     "Fully connected layer, y = activation(x kernel + bias) along the last axis.",
     {.example = "{units: 3, activation: relu}",
      .shapes = "x [batch, ..., in], y [batch, ..., units], kernel [in, units]",
-     .numerics = "Sums of products are accumulated in float32 under every policy."});
+     .numerics = "Sums of products are accumulated in float32 under every policy."})};
 
 }  // namespace halfstep::nn

@@ -152,41 +152,39 @@ constexpr std::string_view k_noise =
 
 }  // namespace
 
-extern const LayerDef k_alpha_dropout =
+extern const LayerDefs k_dropout_layers{
     layer_def<AlphaDropout>("alpha_dropout",
                             "Dropout for networks of selu: in training elements become selu's "
                             "limit -1.758 with probability `rate`, and all are scaled and moved to "
                             "the mean and variance of before (Klambauer et al. 2017).",
-                            {.example = "{rate: 0.5}", .numerics = k_mask});
-extern const LayerDef k_dropout =
+                            {.example = "{rate: 0.5}", .numerics = k_mask}),
     layer_def<Dropout>("dropout",
                        "In training zeroes elements with probability `rate` and multiplies the "
                        "rest by 1 / (1 - rate); otherwise y = x (Srivastava et al. 2014).",
-                       {.example = "{rate: 0.5}", .numerics = k_mask});
-extern const LayerDef k_gaussian_dropout = layer_def<GaussianDropout>(
-    "gaussian_dropout",
-    "In training y = x (1 + n), n from the normal distribution of mean 0 and standard deviation "
-    "sqrt(rate / (1 - rate)); otherwise y = x (Srivastava et al. 2014).",
-    {.example = "{rate: 0.5}", .numerics = k_noise});
-extern const LayerDef k_gaussian_noise =
+                       {.example = "{rate: 0.5}", .numerics = k_mask}),
+    layer_def<GaussianDropout>("gaussian_dropout",
+                               "In training y = x (1 + n), n from the normal distribution of mean "
+                               "0 and standard deviation "
+                               "sqrt(rate / (1 - rate)); otherwise y = x (Srivastava et al. 2014).",
+                               {.example = "{rate: 0.5}", .numerics = k_noise}),
     layer_def<GaussianNoise>("gaussian_noise",
                              "In training y = x + n, n from the normal distribution of mean 0 and "
                              "standard deviation `stddev`; otherwise y = x.",
-                             {.example = "{stddev: 0.1}", .numerics = k_noise});
-extern const LayerDef k_spatial_dropout1d = layer_def<SpatialDropout1D>(
-    "spatial_dropout1d",
-    "Dropout of whole channels of a sequence: a channel is zero at all its steps, or at none.",
-    {.example = "{rate: 0.5}",
-     .example_input = "[6, 3]",
-     .shapes = "x [batch, steps, channels], y as x",
-     .numerics = k_mask});
-extern const LayerDef k_spatial_dropout2d =
+                             {.example = "{stddev: 0.1}", .numerics = k_noise}),
+    layer_def<SpatialDropout1D>(
+        "spatial_dropout1d",
+        "Dropout of whole channels of a sequence: a channel is zero at all its steps, or at none.",
+        {.example = "{rate: 0.5}",
+         .example_input = "[6, 3]",
+         .shapes = "x [batch, steps, channels], y as x",
+         .numerics = k_mask}),
     layer_def<SpatialDropout2D>("spatial_dropout2d",
                                 "Dropout of whole channels of an image: a channel is zero in all "
                                 "its pixels, or in none (Tompson et al. 2015).",
                                 {.example = "{rate: 0.5}",
                                  .example_input = "[4, 6, 3]",
                                  .shapes = "x [batch, height, width, channels], y as x",
-                                 .numerics = k_mask});
+                                 .numerics = k_mask}),
+};
 
 }  // namespace halfstep::nn

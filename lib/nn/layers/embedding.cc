@@ -112,32 +112,41 @@ struct PositionEmbedding {
 
 }  // namespace
 
-extern const LayerDef k_embedding = layer_def<Embedding>(
-    "embedding",
-    "The row of a table that each index names, such as the vector of a word.",
-    {.example = "{input_dim: 5, output_dim: 3}",
-     .example_input = "[4]",
-     .shapes = "x [batch, ...], whole numbers from 0 to input_dim - 1; y [batch, ..., output_dim], "
-               "embeddings [input_dim, output_dim]",
-     .numerics = "Indices are never cast to 16 bits. Samples with an index out of range are "
-                 "refused when they come from the data; elsewhere such an index gives zeros. The "
-                 "rows are taken from the stored weight and cast to the compute dtype; their "
-                 "gradient is summed in float32 at least, in the order of the samples."});
-extern const LayerDef k_masking = layer_def<Masking>(
-    "masking",
-    "y = x, with a mask that leaves out the steps whose elements all are mask_value. As in Keras, "
-    "recurrent layers keep their state at these steps, global_average_pooling1d and attention "
-    "leave them out, merging layers join the masks of their inputs, layers that compute each step "
-    "by itself pass the mask on, and loss and metrics are those of the steps that are kept. Behind "
-    "a mask, a layer that says nothing of masks is an error.",
-    {.example_input = "[6, 3]",
-     .shapes = "x [batch, steps, channels], y as x, with zeros at the steps that are left out"});
-extern const LayerDef k_position_embedding = layer_def<PositionEmbedding>(
-    "position_embedding",
-    "A trained vector for each step of a sequence, which `add` adds to its input.",
-    {.example = "{sequence_length: 6}",
-     .example_input = "[6, 3]",
-     .shapes = "x [batch, steps, channels], of which the shape alone counts; y as x, embeddings "
-               "[sequence_length, channels]"});
+extern const LayerDefs k_embedding_layers{
+    layer_def<Embedding>(
+        "embedding",
+        "The row of a table that each index names, such as the vector of a word.",
+        {.example = "{input_dim: 5, output_dim: 3}",
+         .example_input = "[4]",
+         .shapes =
+             "x [batch, ...], whole numbers from 0 to input_dim - 1; y [batch, ..., output_dim], "
+             "embeddings [input_dim, output_dim]",
+         .numerics =
+             "Indices are never cast to 16 bits. Samples with an index out of range are "
+             "refused when they come from the data; elsewhere such an index gives zeros. The "
+             "rows are taken from the stored weight and cast to the compute dtype; their "
+             "gradient is summed in float32 at least, in the order of the samples."}),
+    layer_def<Masking>(
+        "masking",
+        "y = x, with a mask that leaves out the steps whose elements all are mask_value. As in "
+        "Keras, "
+        "recurrent layers keep their state at these steps, global_average_pooling1d and attention "
+        "leave them out, merging layers join the masks of their inputs, layers that compute each "
+        "step "
+        "by itself pass the mask on, and loss and metrics are those of the steps that are kept. "
+        "Behind "
+        "a mask, a layer that says nothing of masks is an error.",
+        {.example_input = "[6, 3]",
+         .shapes =
+             "x [batch, steps, channels], y as x, with zeros at the steps that are left out"}),
+    layer_def<PositionEmbedding>(
+        "position_embedding",
+        "A trained vector for each step of a sequence, which `add` adds to its input.",
+        {.example = "{sequence_length: 6}",
+         .example_input = "[6, 3]",
+         .shapes =
+             "x [batch, steps, channels], of which the shape alone counts; y as x, embeddings "
+             "[sequence_length, channels]"}),
+};
 
 }  // namespace halfstep::nn

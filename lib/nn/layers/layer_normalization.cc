@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "config/read_value.h"
-#include "core/contains.h"
+#include "core/ranges.h"
 #include "graph/ops/ops.h"
 #include "nn/layers/table.h"
 
@@ -244,27 +244,32 @@ constexpr std::string_view k_in_float32 =
 
 }  // namespace
 
-extern const LayerDef k_group_normalization = layer_def<GroupNormalization>(
-    "group_normalization",
-    "y = gamma (x - mean) / sqrt(variance + epsilon) + beta, with the statistics of each group of "
-    "channels of each sample (Wu and He 2018).",
-    {.example = "{groups: 2}",
-     .example_input = "[4, 4, 6]",
-     .shapes = "x [batch, ..., channels], y as x; gamma and beta [channels]",
-     .numerics = k_in_float32});
-extern const LayerDef k_layer_normalization = layer_def<LayerNormalization>(
-    "layer_normalization",
-    "y = gamma (x - mean) / sqrt(variance + epsilon) + beta, with the statistics of each sample "
-    "over some of its axes (Ba, Kiros and Hinton 2016).",
-    {.example_input = "[3, 6]",
-     .shapes = "x [batch, ...], y as x; gamma and beta have the extents of the normalized axes",
-     .numerics = k_in_float32});
-extern const LayerDef k_rms_normalization = layer_def<RmsNormalization>(
-    "rms_normalization",
-    "y = scale x / sqrt(mean(x^2) + epsilon), with the mean over some axes of each sample (Zhang "
-    "and Sennrich 2019).",
-    {.example_input = "[3, 6]",
-     .shapes = "x [batch, ...], y as x; scale has the extents of the normalized axes",
-     .numerics = k_in_float32});
+extern const LayerDefs k_layer_normalization_layers{
+    layer_def<GroupNormalization>(
+        "group_normalization",
+        "y = gamma (x - mean) / sqrt(variance + epsilon) + beta, with the statistics of each group "
+        "of "
+        "channels of each sample (Wu and He 2018).",
+        {.example = "{groups: 2}",
+         .example_input = "[4, 4, 6]",
+         .shapes = "x [batch, ..., channels], y as x; gamma and beta [channels]",
+         .numerics = k_in_float32}),
+    layer_def<LayerNormalization>(
+        "layer_normalization",
+        "y = gamma (x - mean) / sqrt(variance + epsilon) + beta, with the statistics of each "
+        "sample "
+        "over some of its axes (Ba, Kiros and Hinton 2016).",
+        {.example_input = "[3, 6]",
+         .shapes = "x [batch, ...], y as x; gamma and beta have the extents of the normalized axes",
+         .numerics = k_in_float32}),
+    layer_def<RmsNormalization>(
+        "rms_normalization",
+        "y = scale x / sqrt(mean(x^2) + epsilon), with the mean over some axes of each sample "
+        "(Zhang "
+        "and Sennrich 2019).",
+        {.example_input = "[3, 6]",
+         .shapes = "x [batch, ...], y as x; scale has the extents of the normalized axes",
+         .numerics = k_in_float32}),
+};
 
 }  // namespace halfstep::nn

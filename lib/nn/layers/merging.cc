@@ -177,28 +177,25 @@ constexpr LayerTraits k_joined{
 
 }  // namespace
 
-extern const LayerDef k_add =
-    layer_def<Add>("add", "y = x1 + x2 + ..., element by element.", k_several);
-extern const LayerDef k_average =
-    layer_def<Average>("average", "y = (x1 + ... + xn) / n, element by element.", k_several);
-extern const LayerDef k_concatenate = layer_def<Concatenate>(
-    "concatenate", "Its inputs one after the other along one axis.", k_joined);
-extern const LayerDef k_dot = layer_def<Dot>(
-    "dot",
-    "y = sum over k of x1[.., k] x2[.., k], for all rows of both inputs.",
-    {.min_inputs = 2,
-     .max_inputs = 2,
-     .example = "{axes: 1}",
-     .shapes = "x1 [batch, ..., k], x2 [batch, ..., k] with the axes k wherever `axes` says; y "
-               "[batch, ... of x1, ... of x2], or [batch, 1]",
-     .numerics = "Products are accumulated in float32, and norms are float32 under every policy."});
-extern const LayerDef k_maximum =
-    layer_def<Maximum>("maximum", "y = max(x1, x2, ...), element by element.", k_several);
-extern const LayerDef k_minimum =
-    layer_def<Minimum>("minimum", "y = min(x1, x2, ...), element by element.", k_several);
-extern const LayerDef k_multiply =
-    layer_def<Multiply>("multiply", "y = x1 x2 ..., element by element.", k_several);
-extern const LayerDef k_subtract =
-    layer_def<Subtract>("subtract", "y = x1 - x2, element by element.", k_two);
+extern const LayerDefs k_merging_layers{
+    layer_def<Add>("add", "y = x1 + x2 + ..., element by element.", k_several),
+    layer_def<Average>("average", "y = (x1 + ... + xn) / n, element by element.", k_several),
+    layer_def<Concatenate>(
+        "concatenate", "Its inputs one after the other along one axis.", k_joined),
+    layer_def<Dot>(
+        "dot",
+        "y = sum over k of x1[.., k] x2[.., k], for all rows of both inputs.",
+        {.min_inputs = 2,
+         .max_inputs = 2,
+         .example = "{axes: 1}",
+         .shapes = "x1 [batch, ..., k], x2 [batch, ..., k] with the axes k wherever `axes` says; y "
+                   "[batch, ... of x1, ... of x2], or [batch, 1]",
+         .numerics =
+             "Products are accumulated in float32, and norms are float32 under every policy."}),
+    layer_def<Maximum>("maximum", "y = max(x1, x2, ...), element by element.", k_several),
+    layer_def<Minimum>("minimum", "y = min(x1, x2, ...), element by element.", k_several),
+    layer_def<Multiply>("multiply", "y = x1 x2 ..., element by element.", k_several),
+    layer_def<Subtract>("subtract", "y = x1 - x2, element by element.", k_two),
+};
 
 }  // namespace halfstep::nn

@@ -222,54 +222,53 @@ constexpr std::string_view k_global_of_steps =
 
 }  // namespace
 
-extern const LayerDef k_average_pooling1d = layer_def<AveragePooling1D>(
-    "average_pooling1d",
-    "Average of each window of each channel of a sequence.",
-    {.example = "{pool_size: 2}", .example_input = "[6, 3]", .shapes = k_windows_of_steps});
-extern const LayerDef k_average_pooling2d = layer_def<AveragePooling2D>(
-    "average_pooling2d",
-    "Average of each window of each channel.",
-    {.example = "{pool_size: 2}", .example_input = "[4, 6, 3]", .shapes = k_windows});
-extern const LayerDef k_average_pooling3d = layer_def<AveragePooling3D>(
-    "average_pooling3d",
-    "Average of each window of each channel of a volume or clip.",
-    {.example = "{pool_size: 2}", .example_input = "[4, 4, 6, 3]", .shapes = k_windows_of_volumes});
-extern const LayerDef k_global_average_pooling3d = layer_def<GlobalAveragePooling3D>(
-    "global_average_pooling3d",
-    "Average of each channel over the whole volume or clip.",
-    {.example_input = "[2, 4, 6, 3]", .shapes = k_global_of_volumes});
-extern const LayerDef k_global_max_pooling3d =
+extern const LayerDefs k_pooling_layers{
+    layer_def<AveragePooling1D>(
+        "average_pooling1d",
+        "Average of each window of each channel of a sequence.",
+        {.example = "{pool_size: 2}", .example_input = "[6, 3]", .shapes = k_windows_of_steps}),
+    layer_def<AveragePooling2D>(
+        "average_pooling2d",
+        "Average of each window of each channel.",
+        {.example = "{pool_size: 2}", .example_input = "[4, 6, 3]", .shapes = k_windows}),
+    layer_def<AveragePooling3D>("average_pooling3d",
+                                "Average of each window of each channel of a volume or clip.",
+                                {.example = "{pool_size: 2}",
+                                 .example_input = "[4, 4, 6, 3]",
+                                 .shapes = k_windows_of_volumes}),
+    layer_def<GlobalAveragePooling3D>(
+        "global_average_pooling3d",
+        "Average of each channel over the whole volume or clip.",
+        {.example_input = "[2, 4, 6, 3]", .shapes = k_global_of_volumes}),
     layer_def<GlobalMaxPooling3D>("global_max_pooling3d",
                                   "Maximum of each channel over the whole volume or clip.",
-                                  {.example_input = "[2, 4, 6, 3]", .shapes = k_global_of_volumes});
-extern const LayerDef k_max_pooling3d = layer_def<MaxPooling3D>(
-    "max_pooling3d",
-    "Maximum of each window of each channel of a volume or clip.",
-    {.example = "{pool_size: 2}", .example_input = "[4, 4, 6, 3]", .shapes = k_windows_of_volumes});
-extern const LayerDef k_global_average_pooling1d =
+                                  {.example_input = "[2, 4, 6, 3]", .shapes = k_global_of_volumes}),
+    layer_def<MaxPooling3D>("max_pooling3d",
+                            "Maximum of each window of each channel of a volume or clip.",
+                            {.example = "{pool_size: 2}",
+                             .example_input = "[4, 4, 6, 3]",
+                             .shapes = k_windows_of_volumes}),
     layer_def<GlobalAveragePooling1D>("global_average_pooling1d",
                                       "Average of each channel over the whole sequence, or over "
                                       "the steps that a mask keeps; 0 where it keeps none.",
-                                      {.example_input = "[6, 3]", .shapes = k_global_of_steps});
-extern const LayerDef k_global_average_pooling2d =
+                                      {.example_input = "[6, 3]", .shapes = k_global_of_steps}),
     layer_def<GlobalAveragePooling2D>("global_average_pooling2d",
                                       "Average of each channel over the whole image.",
-                                      {.example_input = "[4, 6, 3]", .shapes = k_global});
-extern const LayerDef k_global_max_pooling1d =
+                                      {.example_input = "[4, 6, 3]", .shapes = k_global}),
     layer_def<GlobalMaxPooling1D>("global_max_pooling1d",
                                   "Maximum of each channel over the whole sequence.",
-                                  {.example_input = "[6, 3]", .shapes = k_global_of_steps});
-extern const LayerDef k_global_max_pooling2d =
+                                  {.example_input = "[6, 3]", .shapes = k_global_of_steps}),
     layer_def<GlobalMaxPooling2D>("global_max_pooling2d",
                                   "Maximum of each channel over the whole image.",
-                                  {.example_input = "[4, 6, 3]", .shapes = k_global});
-extern const LayerDef k_max_pooling1d = layer_def<MaxPooling1D>(
-    "max_pooling1d",
-    "Maximum of each window of each channel of a sequence.",
-    {.example = "{pool_size: 2}", .example_input = "[6, 3]", .shapes = k_windows_of_steps});
-extern const LayerDef k_max_pooling2d = layer_def<MaxPooling2D>(
-    "max_pooling2d",
-    "Maximum of each window of each channel.",
-    {.example = "{pool_size: 2}", .example_input = "[4, 6, 3]", .shapes = k_windows});
+                                  {.example_input = "[4, 6, 3]", .shapes = k_global}),
+    layer_def<MaxPooling1D>(
+        "max_pooling1d",
+        "Maximum of each window of each channel of a sequence.",
+        {.example = "{pool_size: 2}", .example_input = "[6, 3]", .shapes = k_windows_of_steps}),
+    layer_def<MaxPooling2D>(
+        "max_pooling2d",
+        "Maximum of each window of each channel.",
+        {.example = "{pool_size: 2}", .example_input = "[4, 6, 3]", .shapes = k_windows}),
+};
 
 }  // namespace halfstep::nn

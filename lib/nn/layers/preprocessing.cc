@@ -122,18 +122,19 @@ constexpr std::string_view k_draws =
 
 }  // namespace
 
-extern const LayerDef k_random_flip =
+extern const LayerDefs k_preprocessing_layers{
     layer_def<RandomFlip>("random_flip",
                           "Mirrors each image at random in training; otherwise y = x.",
-                          {.example_input = "[4, 4, 2]", .shapes = k_images, .numerics = k_draws});
-extern const LayerDef k_random_translation = layer_def<RandomTranslation>(
-    "random_translation",
-    "Moves each image by a random part of its height and width in training; otherwise y = x.",
-    {.example = "{height_factor: 0.2, width_factor: [-0.1, 0.3]}",
-     .example_input = "[4, 4, 2]",
-     .shapes = k_images,
-     .numerics = k_draws});
-extern const LayerDef k_rescaling = layer_def<Rescaling>(
-    "rescaling", "y = scale x + offset, in the compute dtype.", {.example = "{scale: 1/255}"});
+                          {.example_input = "[4, 4, 2]", .shapes = k_images, .numerics = k_draws}),
+    layer_def<RandomTranslation>(
+        "random_translation",
+        "Moves each image by a random part of its height and width in training; otherwise y = x.",
+        {.example = "{height_factor: 0.2, width_factor: [-0.1, 0.3]}",
+         .example_input = "[4, 4, 2]",
+         .shapes = k_images,
+         .numerics = k_draws}),
+    layer_def<Rescaling>(
+        "rescaling", "y = scale x + offset, in the compute dtype.", {.example = "{scale: 1/255}"}),
+};
 
 }  // namespace halfstep::nn

@@ -286,36 +286,41 @@ constexpr std::string_view k_numerics =
 
 }  // namespace
 
-extern const LayerDef k_gru = layer_def<Recurrent<k_gru_cell>>(
-    "gru",
-    "Gated recurrent units (Cho et al. 2014).",
-    {.max_states = 1,
-     .example = "{units: 4}",
-     .example_input = "[5, 3]",
-     .shapes = "x [batch, steps, channels], y [batch, units] or [batch, steps, units], states "
-               "[batch, units]; kernel [channels, 3 * units], recurrent_kernel [units, 3 * units], "
-               "bias [2, 3 * units], with reset_after: false [3 * units], blocks of columns in the "
-               "order update, reset, candidate",
-     .numerics = k_numerics});
-extern const LayerDef k_lstm = layer_def<Recurrent<k_lstm_cell>>(
-    "lstm",
-    "Long short-term memory (Hochreiter and Schmidhuber 1997, Gers et al. 2000).",
-    {.max_states = 2,
-     .example = "{units: 4}",
-     .example_input = "[5, 3]",
-     .shapes = "x [batch, steps, channels], y [batch, units] or [batch, steps, units], states "
-               "[batch, units]; kernel [channels, 4 * units], recurrent_kernel [units, 4 * units], "
-               "bias [4 * units], blocks of columns in the order input, forget, candidate, output",
-     .numerics = k_numerics});
-extern const LayerDef k_simple_rnn = layer_def<Recurrent<k_simple_rnn_cell>>(
-    "simple_rnn",
-    "h = activation(x kernel + h recurrent_kernel + bias) at each step (Elman 1990).",
-    {.max_states = 1,
-     .example = "{units: 4}",
-     .example_input = "[5, 3]",
-     .shapes =
-         "x [batch, steps, channels], y [batch, units] or [batch, steps, units], states [batch, "
-         "units]; kernel [channels, units], recurrent_kernel [units, units], bias [units]",
-     .numerics = k_numerics});
+extern const LayerDefs k_recurrent_layers{
+    layer_def<Recurrent<k_gru_cell>>(
+        "gru",
+        "Gated recurrent units (Cho et al. 2014).",
+        {.max_states = 1,
+         .example = "{units: 4}",
+         .example_input = "[5, 3]",
+         .shapes =
+             "x [batch, steps, channels], y [batch, units] or [batch, steps, units], states "
+             "[batch, units]; kernel [channels, 3 * units], recurrent_kernel [units, 3 * units], "
+             "bias [2, 3 * units], with reset_after: false [3 * units], blocks of columns in the "
+             "order update, reset, candidate",
+         .numerics = k_numerics}),
+    layer_def<Recurrent<k_lstm_cell>>(
+        "lstm",
+        "Long short-term memory (Hochreiter and Schmidhuber 1997, Gers et al. 2000).",
+        {.max_states = 2,
+         .example = "{units: 4}",
+         .example_input = "[5, 3]",
+         .shapes =
+             "x [batch, steps, channels], y [batch, units] or [batch, steps, units], states "
+             "[batch, units]; kernel [channels, 4 * units], recurrent_kernel [units, 4 * units], "
+             "bias [4 * units], blocks of columns in the order input, forget, candidate, output",
+         .numerics = k_numerics}),
+    layer_def<Recurrent<k_simple_rnn_cell>>(
+        "simple_rnn",
+        "h = activation(x kernel + h recurrent_kernel + bias) at each step (Elman 1990).",
+        {.max_states = 1,
+         .example = "{units: 4}",
+         .example_input = "[5, 3]",
+         .shapes =
+             "x [batch, steps, channels], y [batch, units] or [batch, steps, units], states "
+             "[batch, "
+             "units]; kernel [channels, units], recurrent_kernel [units, units], bias [units]",
+         .numerics = k_numerics}),
+};
 
 }  // namespace halfstep::nn

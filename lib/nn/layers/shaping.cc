@@ -269,60 +269,56 @@ struct ZeroPadding1D {
 
 }  // namespace
 
-extern const LayerDef k_cropping2d =
+extern const LayerDefs k_shaping_layers{
     layer_def<Cropping2D>("cropping2d",
                           "Images without some rows and columns at their sides.",
                           {.example = "{cropping: [[1, 0], [2, 1]]}",
                            .example_input = "[4, 5, 2]",
                            .shapes = "x [batch, height, width, channels], y [batch, height - top - "
-                                     "bottom, width - left - right, channels]"});
-extern const LayerDef k_flatten = layer_def<Flatten>(
-    "flatten",
-    "Samples as vectors, in the order of their elements.",
-    {.example_input = "[2, 3, 2]", .shapes = "x [batch, ...], y [batch, elements of a sample]"});
-extern const LayerDef k_permute =
+                                     "bottom, width - left - right, channels]"}),
+    layer_def<Flatten>("flatten",
+                       "Samples as vectors, in the order of their elements.",
+                       {.example_input = "[2, 3, 2]",
+                        .shapes = "x [batch, ...], y [batch, elements of a sample]"}),
     layer_def<Permute>("permute",
                        "Samples with their axes in another order.",
                        {.example = "{dims: [2, 1]}",
                         .example_input = "[2, 3]",
-                        .shapes = "x [batch, ...], y with the same extents in the order of dims"});
-extern const LayerDef k_repeat_vector = layer_def<RepeatVector>(
-    "repeat_vector",
-    "n copies of each vector, as a sequence.",
-    {.example = "{n: 3}", .shapes = "x [batch, features], y [batch, n, features]"});
-extern const LayerDef k_reshape =
+                        .shapes = "x [batch, ...], y with the same extents in the order of dims"}),
+    layer_def<RepeatVector>(
+        "repeat_vector",
+        "n copies of each vector, as a sequence.",
+        {.example = "{n: 3}", .shapes = "x [batch, features], y [batch, n, features]"}),
     layer_def<Reshape>("reshape",
                        "Samples with other extents and the same elements in the same order.",
                        {.example = "{target_shape: [3, -1]}",
                         .example_input = "[2, 3, 2]",
-                        .shapes = "x [batch, ...], y [batch, target_shape...]"});
-extern const LayerDef k_up_sampling2d = layer_def<UpSampling2D>(
-    "up_sampling2d",
-    "Images with each pixel repeated in both directions.",
-    {.example = "{size: [2, 3]}",
-     .example_input = "[4, 5, 2]",
-     .shapes =
-         "x [batch, height, width, channels], y [batch, height size[0], width size[1], channels]"});
-extern const LayerDef k_zero_padding1d = layer_def<ZeroPadding1D>(
-    "zero_padding1d",
-    "Sequences with zeros before and after them.",
-    {.example = "{padding: [1, 2]}",
-     .example_input = "[4, 3]",
-     .shapes = "x [batch, steps, channels], y [batch, steps + before + after, channels]"});
-extern const LayerDef k_zero_padding2d =
+                        .shapes = "x [batch, ...], y [batch, target_shape...]"}),
+    layer_def<UpSampling2D>("up_sampling2d",
+                            "Images with each pixel repeated in both directions.",
+                            {.example = "{size: [2, 3]}",
+                             .example_input = "[4, 5, 2]",
+                             .shapes = "x [batch, height, width, channels], y [batch, height "
+                                       "size[0], width size[1], channels]"}),
+    layer_def<ZeroPadding1D>(
+        "zero_padding1d",
+        "Sequences with zeros before and after them.",
+        {.example = "{padding: [1, 2]}",
+         .example_input = "[4, 3]",
+         .shapes = "x [batch, steps, channels], y [batch, steps + before + after, channels]"}),
     layer_def<ZeroPadding2D>("zero_padding2d",
                              "Images with zeros around them.",
                              {.example = "{padding: [[1, 0], [2, 1]]}",
                               .example_input = "[4, 5, 2]",
                               .shapes = "x [batch, height, width, channels], y [batch, height + "
-                                        "top + bottom, width + left + right, channels]"});
-
-extern const LayerDef k_zero_padding3d = layer_def<ZeroPadding3D>(
-    "zero_padding3d",
-    "Volumes or clips with zeros around them.",
-    {.example = "{padding: [[1, 0], 1, [2, 1]]}",
-     .example_input = "[2, 4, 5, 2]",
-     .shapes = "x [batch, depth, height, width, channels], y [batch, depth + before + after, "
-               "height + top + bottom, width + left + right, channels]"});
+                                        "top + bottom, width + left + right, channels]"}),
+    layer_def<ZeroPadding3D>(
+        "zero_padding3d",
+        "Volumes or clips with zeros around them.",
+        {.example = "{padding: [[1, 0], 1, [2, 1]]}",
+         .example_input = "[2, 4, 5, 2]",
+         .shapes = "x [batch, depth, height, width, channels], y [batch, depth + before + after, "
+                   "height + top + bottom, width + left + right, channels]"}),
+};
 
 }  // namespace halfstep::nn

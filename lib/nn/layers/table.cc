@@ -5,178 +5,28 @@
 #include <algorithm>
 
 #include "config/describe.h"
+#include "core/ranges.h"
 
 namespace halfstep::nn {
 
-extern const LayerDef k_activation;
-extern const LayerDef k_add;
-extern const LayerDef k_alpha_dropout;
-extern const LayerDef k_attention;
-extern const LayerDef k_average;
-extern const LayerDef k_average_pooling1d;
-extern const LayerDef k_average_pooling2d;
-extern const LayerDef k_average_pooling3d;
-extern const LayerDef k_batch_normalization;
-extern const LayerDef k_bidirectional;
-extern const LayerDef k_concatenate;
-extern const LayerDef k_conv1d;
-extern const LayerDef k_conv1d_transpose;
-extern const LayerDef k_conv2d;
-extern const LayerDef k_conv2d_transpose;
-extern const LayerDef k_conv3d;
-extern const LayerDef k_cropping2d;
-extern const LayerDef k_cutout;
-extern const LayerDef k_dense;
-extern const LayerDef k_depthwise_conv2d;
-extern const LayerDef k_dot;
-extern const LayerDef k_dropout;
-extern const LayerDef k_elu;
-extern const LayerDef k_embedding;
-extern const LayerDef k_flatten;
-extern const LayerDef k_gaussian_dropout;
-extern const LayerDef k_gaussian_noise;
-extern const LayerDef k_gelu;
-extern const LayerDef k_global_average_pooling1d;
-extern const LayerDef k_global_average_pooling2d;
-extern const LayerDef k_global_average_pooling3d;
-extern const LayerDef k_global_max_pooling1d;
-extern const LayerDef k_global_max_pooling2d;
-extern const LayerDef k_global_max_pooling3d;
-extern const LayerDef k_group_normalization;
-extern const LayerDef k_gru;
-extern const LayerDef k_hard_sigmoid;
-extern const LayerDef k_hard_silu;
-extern const LayerDef k_layer_normalization;
-extern const LayerDef k_leaky_relu;
-extern const LayerDef k_linear;
-extern const LayerDef k_log_softmax;
-extern const LayerDef k_lstm;
-extern const LayerDef k_masking;
-extern const LayerDef k_max_pooling1d;
-extern const LayerDef k_max_pooling2d;
-extern const LayerDef k_max_pooling3d;
-extern const LayerDef k_maximum;
-extern const LayerDef k_minimum;
-extern const LayerDef k_mish;
-extern const LayerDef k_multi_head_attention;
-extern const LayerDef k_multiply;
-extern const LayerDef k_permute;
-extern const LayerDef k_position_embedding;
-extern const LayerDef k_prelu;
-extern const LayerDef k_random_crop;
-extern const LayerDef k_random_flip;
-extern const LayerDef k_random_rotation;
-extern const LayerDef k_random_translation;
-extern const LayerDef k_relu;
-extern const LayerDef k_relu6;
-extern const LayerDef k_repeat_vector;
-extern const LayerDef k_rescaling;
-extern const LayerDef k_reshape;
-extern const LayerDef k_rms_normalization;
-extern const LayerDef k_selu;
-extern const LayerDef k_separable_conv2d;
-extern const LayerDef k_sigmoid;
-extern const LayerDef k_silu;
-extern const LayerDef k_simple_rnn;
-extern const LayerDef k_softmax;
-extern const LayerDef k_softplus;
-extern const LayerDef k_softsign;
-extern const LayerDef k_spatial_dropout1d;
-extern const LayerDef k_spatial_dropout2d;
-extern const LayerDef k_subtract;
-extern const LayerDef k_tanh;
-extern const LayerDef k_time_distributed;
-extern const LayerDef k_up_sampling2d;
-extern const LayerDef k_zero_padding1d;
-extern const LayerDef k_zero_padding2d;
-extern const LayerDef k_zero_padding3d;
+extern const LayerDefs k_activation_layers;
+extern const LayerDefs k_attention_layers;
+extern const LayerDefs k_augmentation_layers;
+extern const LayerDefs k_batch_normalization_layers;
+extern const LayerDefs k_conv2d_layers;
+extern const LayerDefs k_conv3d_layers;
+extern const LayerDefs k_dense_layers;
+extern const LayerDefs k_dropout_layers;
+extern const LayerDefs k_embedding_layers;
+extern const LayerDefs k_layer_normalization_layers;
+extern const LayerDefs k_merging_layers;
+extern const LayerDefs k_pooling_layers;
+extern const LayerDefs k_preprocessing_layers;
+extern const LayerDefs k_recurrent_layers;
+extern const LayerDefs k_shaping_layers;
+extern const LayerDefs k_wrapper_layers;
 
 namespace {
-
-constexpr std::array k_layers{
-    &k_activation,
-    &k_add,
-    &k_alpha_dropout,
-    &k_attention,
-    &k_average,
-    &k_average_pooling1d,
-    &k_average_pooling2d,
-    &k_average_pooling3d,
-    &k_batch_normalization,
-    &k_bidirectional,
-    &k_concatenate,
-    &k_conv1d,
-    &k_conv1d_transpose,
-    &k_conv2d,
-    &k_conv2d_transpose,
-    &k_conv3d,
-    &k_cropping2d,
-    &k_cutout,
-    &k_dense,
-    &k_depthwise_conv2d,
-    &k_dot,
-    &k_dropout,
-    &k_elu,
-    &k_embedding,
-    &k_flatten,
-    &k_gaussian_dropout,
-    &k_gaussian_noise,
-    &k_gelu,
-    &k_global_average_pooling1d,
-    &k_global_average_pooling2d,
-    &k_global_average_pooling3d,
-    &k_global_max_pooling1d,
-    &k_global_max_pooling2d,
-    &k_global_max_pooling3d,
-    &k_group_normalization,
-    &k_gru,
-    &k_hard_sigmoid,
-    &k_hard_silu,
-    &k_layer_normalization,
-    &k_leaky_relu,
-    &k_linear,
-    &k_log_softmax,
-    &k_lstm,
-    &k_masking,
-    &k_max_pooling1d,
-    &k_max_pooling2d,
-    &k_max_pooling3d,
-    &k_maximum,
-    &k_minimum,
-    &k_mish,
-    &k_multi_head_attention,
-    &k_multiply,
-    &k_permute,
-    &k_position_embedding,
-    &k_prelu,
-    &k_random_crop,
-    &k_random_flip,
-    &k_random_rotation,
-    &k_random_translation,
-    &k_relu,
-    &k_relu6,
-    &k_repeat_vector,
-    &k_rescaling,
-    &k_reshape,
-    &k_rms_normalization,
-    &k_selu,
-    &k_separable_conv2d,
-    &k_sigmoid,
-    &k_silu,
-    &k_simple_rnn,
-    &k_softmax,
-    &k_softplus,
-    &k_softsign,
-    &k_spatial_dropout1d,
-    &k_spatial_dropout2d,
-    &k_subtract,
-    &k_tanh,
-    &k_time_distributed,
-    &k_up_sampling2d,
-    &k_zero_padding1d,
-    &k_zero_padding2d,
-    &k_zero_padding3d,
-};
 
 struct MissingArgument {
   std::string_view name;  ///< beginning with "_": the end of the names of several
@@ -248,20 +98,42 @@ std::string input_count(const LayerTraits& traits) {
                             traits.max_states == 1 ? "" : "s");
 }
 
-std::span<const LayerDef* const> layer_table() { return k_layers; }
+std::span<const LayerDef* const> layer_table() {
+  static const std::vector<const LayerDef*> k_table = [] {
+    std::vector<const LayerDef*> table;
+    for (const LayerDefs* file : {&k_activation_layers,
+                                  &k_attention_layers,
+                                  &k_augmentation_layers,
+                                  &k_batch_normalization_layers,
+                                  &k_conv2d_layers,
+                                  &k_conv3d_layers,
+                                  &k_dense_layers,
+                                  &k_dropout_layers,
+                                  &k_embedding_layers,
+                                  &k_layer_normalization_layers,
+                                  &k_merging_layers,
+                                  &k_pooling_layers,
+                                  &k_preprocessing_layers,
+                                  &k_recurrent_layers,
+                                  &k_shaping_layers,
+                                  &k_wrapper_layers}) {
+      for (const LayerDef& def : *file) table.push_back(&def);
+    }
+    std::ranges::sort(table, {}, &LayerDef::type);
+    return table;
+  }();
+  return k_table;
+}
 
 const LayerDef* find_layer(std::string_view type) {
-  for (const LayerDef* def : k_layers) {
-    if (def->type == type) return def;
-  }
-  return nullptr;
+  const auto found = std::ranges::find(layer_table(), type, &LayerDef::type);
+  return found == layer_table().end() ? nullptr : *found;
 }
 
 const LayerDef* find_layer(std::string_view type, const Where& where, Diagnostics& diagnostics) {
   const LayerDef* found = find_layer(type);
   if (found != nullptr) return found;
-  std::vector<std::string> known;
-  for (const LayerDef* def : k_layers) known.emplace_back(def->type);
+  const auto known = mapped<std::string>(layer_table(), &LayerDef::type);
   diagnostics.error(where,
                     fmt::format("unknown layer type '{}'", type),
                     choices(type, known, "halfstep help layers"));

@@ -9,16 +9,17 @@
 //     graph::Value build(LayerContext& c, std::span<const graph::Value> x) const;
 //   };
 //
-// One file per layer (closely related ones may share a file) with its definition,
+// A file of related layers ends with their entries,
 //
-//   extern const LayerDef k_dense =
-//       layer_def<Dense>("dense", "y = activation(x W + b)", {.example = "{units: 4}"});
+//   extern const LayerDefs k_dense_layers{
+//       layer_def<Dense>("dense", "y = activation(x W + b)", {.example = "{units: 4}"})};
 //
-// which is declared and listed in table.cc alone. A struct may also have `void check(Diagnostics&
+// which table.cc alone declares and lists. A struct may also have `void check(Diagnostics&
 // diagnostics, const Where& where) const` for conditions that span fields, and `static constexpr
 // MaskUse k_masks`, without which an input with a mask is an error.
 
 #include <array>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -92,6 +93,9 @@ struct LayerDef {
   /// Reads a layer's map; the keys of LayerCommon are skipped.
   std::unique_ptr<Layer> (*make)(const config::Node& node, Diagnostics& diagnostics) = nullptr;
 };
+
+/// The entries of the layers of one file.
+using LayerDefs = std::initializer_list<LayerDef>;
 
 template <class L>
 constexpr LayerDef layer_def(std::string_view type, std::string_view doc, LayerTraits traits = {}) {

@@ -294,26 +294,32 @@ struct TimeDistributed {
 
 }  // namespace
 
-extern const LayerDef k_bidirectional = layer_def<Bidirectional>(
-    "bidirectional",
-    "A recurrent layer over a sequence and over its reverse (Schuster and Paliwal 1997). Initial "
-    "states are those of the forward layer, then those of the other one; with return_state the "
-    "last states follow the outputs in that order.",
-    {.max_states = 4,
-     .example = "{layer: {type: lstm, units: 4}}",
-     .example_input = "[5, 3]",
-     .shapes = "x [batch, steps, channels], outputs as those of the layer, with concat twice as "
-               "many units; with return_sequences both outputs are in the order of x. Weights "
-               "forward_<type>/... and backward_<type>/..., each as the layer's own; those of a "
-               "backward_layer are <type>/..."});
-extern const LayerDef k_time_distributed = layer_def<TimeDistributed>(
-    "time_distributed",
-    "A layer applied to each step of a sequence, with the same weights at all of them.",
-    {.example = "{layer: {type: dense, units: 4}}",
-     .example_input = "[5, 3]",
-     .shapes = "x [batch, steps, ...], y [batch, steps, ...] with the layer's output at each step. "
-               "Weights <type>/..., as the layer's own",
-     .numerics = "The steps are samples of one batch for the layer, so a dropout draws for each "
-                 "step anew."});
+extern const LayerDefs k_wrapper_layers{
+    layer_def<Bidirectional>(
+        "bidirectional",
+        "A recurrent layer over a sequence and over its reverse (Schuster and Paliwal 1997). "
+        "Initial "
+        "states are those of the forward layer, then those of the other one; with return_state the "
+        "last states follow the outputs in that order.",
+        {.max_states = 4,
+         .example = "{layer: {type: lstm, units: 4}}",
+         .example_input = "[5, 3]",
+         .shapes =
+             "x [batch, steps, channels], outputs as those of the layer, with concat twice as "
+             "many units; with return_sequences both outputs are in the order of x. Weights "
+             "forward_<type>/... and backward_<type>/..., each as the layer's own; those of a "
+             "backward_layer are <type>/..."}),
+    layer_def<TimeDistributed>(
+        "time_distributed",
+        "A layer applied to each step of a sequence, with the same weights at all of them.",
+        {.example = "{layer: {type: dense, units: 4}}",
+         .example_input = "[5, 3]",
+         .shapes =
+             "x [batch, steps, ...], y [batch, steps, ...] with the layer's output at each step. "
+             "Weights <type>/..., as the layer's own",
+         .numerics =
+             "The steps are samples of one batch for the layer, so a dropout draws for each "
+             "step anew."}),
+};
 
 }  // namespace halfstep::nn

@@ -1,7 +1,7 @@
 #include <array>
 
-#include "core/contains.h"
 #include "core/error.h"
+#include "core/ranges.h"
 #include "nn/optim/optimizer.h"
 
 namespace halfstep::nn {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/contains.h"
+#include "core/ranges.h"
 #include "report/export/exporter.h"
 #include "report/text.h"
 

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "core/ranges.h"
 #include "report/export/exporter.h"
 #include "report/export/facts.h"
 #include "report/tables.h"
@@ -58,10 +59,9 @@ std::string body(const TrainReport& report) {
 
 std::string body(const CompareReport& report) {
   std::string text = markdown_table(compare_rows(report)) + sentences(compare_legend(report));
-  std::vector<std::string> gates;
-  for (const GateBlock& gate : report.gates) {
-    gates.push_back(fmt::format("fail if {}: {}", gate.expression, gate_outcome(gate)));
-  }
+  const auto gates = mapped<std::string>(report.gates, [&](const GateBlock& gate) {
+    return fmt::format("fail if {}: {}", gate.expression, gate_outcome(gate));
+  });
   text += list("Gates", gates);
   if (const Rows settings = setting_rows(report); !settings.empty()) {
     text += "## Settings\n\n" + markdown_table(settings);

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/contains.h"
+#include "core/ranges.h"
 #include "report/export/facts.h"
 #include "report/page/chart.h"
 #include "report/page/markup.h"

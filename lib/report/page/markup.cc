@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/hash.h"
+#include "core/ranges.h"
 #include "report/context.h"
 #include "report/export/xml_text.h"
 
@@ -74,8 +75,7 @@ bool is_flat(const Json& list) {
 void append_yaml(const Json& json, const std::string& indent, std::string& text) {
   const auto member = [&](const std::string& begin, const Json& value) {
     if (value.is_array() && is_flat(value)) {
-      std::vector<std::string> items;
-      for (const Json& item : value) items.push_back(yaml_scalar(item));
+      const auto items = mapped<std::string>(value, yaml_scalar);
       text += fmt::format("{}[{}]\n", begin + " ", fmt::join(items, ", "));
     } else if (value.is_structured() && !value.empty()) {
       text += begin + "\n";

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "core/contains.h"
+#include "core/ranges.h"
 #include "report/export/facts.h"
 #include "report/export/xml_text.h"
 #include "report/page/markup.h"
@@ -237,8 +237,7 @@ std::string classes(const std::optional<Classes>& classes) {
 
 Facts run_facts(const std::vector<std::string>& command, const std::string& directory) {
   Facts facts;
-  std::vector<std::string> parts;
-  for (const std::string& part : command) parts.push_back(shell_word(part));
+  const auto parts = mapped<std::string>(command, shell_word);
   if (!parts.empty()) facts.push_back({"command", words(parts)});
   facts.push_back({"directory", or_dash(directory)});
   return facts;
