@@ -1,7 +1,5 @@
 // Ops that move elements or build new shapes. Shapes, axes and paddings are constant inputs.
 
-#include <numeric>
-
 #include "core/error.h"
 #include "graph/ops/array_shapes.h"
 #include "graph/ops/ops.h"

@@ -1,8 +1,6 @@
 // Elementwise ops with several inputs and NumPy broadcasting. Gradients are summed over the
 // broadcast axes.
 
-#include <array>
-
 #include "core/error.h"
 #include "graph/ops/ops.h"
 #include "graph/ops/rules.h"
@@ -61,8 +59,9 @@ std::vector<Value> gradient_mul(const GradientContext& c) {
 }
 
 /// d(x/y): dy / y and dy * (-x / y) / y, with the same division op.
-std::vector<Value> gradient_quotient(const GradientContext& c, std::string_view divide) {
+std::vector<Value> gradient_quotient(const GradientContext& c) {
   const Rule r{c};
+  const std::string_view divide = c.node.op;
   const Value x = c.input(0);
   const Value y = c.input(1);
   std::vector<Value> dx(2);
@@ -74,14 +73,6 @@ std::vector<Value> gradient_quotient(const GradientContext& c, std::string_view 
   return dx;
 }
 
-std::vector<Value> gradient_real_div(const GradientContext& c) {
-  return gradient_quotient(c, "RealDiv");
-}
-
-std::vector<Value> gradient_div_no_nan(const GradientContext& c) {
-  return gradient_quotient(c, "DivNoNan");
-}
-
 /// The gradient goes to the selected input; on a tie to the first.
 std::vector<Value> gradient_extremum(const GradientContext& c, std::string_view chosen) {
   const Rule r{c};
@@ -91,14 +82,6 @@ std::vector<Value> gradient_extremum(const GradientContext& c, std::string_view 
   if (wants(c, 0)) dx[0] = r.fit(0, r.op("SelectV2", mask, c.dy[0], zeros));
   if (wants(c, 1)) dx[1] = r.fit(1, r.op("SelectV2", mask, zeros, c.dy[0]));
   return dx;
-}
-
-std::vector<Value> gradient_maximum(const GradientContext& c) {
-  return gradient_extremum(c, "GreaterEqual");
-}
-
-std::vector<Value> gradient_minimum(const GradientContext& c) {
-  return gradient_extremum(c, "LessEqual");
 }
 
 /// dy * y * x^(y-1) and dy * x^y * log x, the latter 0 where x <= 0.
@@ -236,7 +219,7 @@ std::vector<OpDef> binary_ops() {
              "t: T, clip_value_min: T, clip_value_max: T -> output: T",
              "T: numbertype",
              {.infer = infer_clip, .gradient = gradient_clip, .elementwise = 3}),
-      row("DivNoNan", k_floats, gradient_div_no_nan),
+      row("DivNoNan", k_floats, gradient_quotient),
       question("Equal", k_equality),
       row("FloorDiv", k_arithmetic, no_gradients, 0),
       question("Greater", "T: realnumbertype"),
@@ -245,15 +228,19 @@ std::vector<OpDef> binary_ops() {
       question("LessEqual", "T: realnumbertype"),
       logical("LogicalAnd"),
       logical("LogicalOr"),
-      row("Maximum", k_ordered, gradient_maximum),
-      row("Minimum", k_ordered, gradient_minimum),
+      row("Maximum",
+          k_ordered,
+          [](const GradientContext& c) { return gradient_extremum(c, "GreaterEqual"); }),
+      row("Minimum",
+          k_ordered,
+          [](const GradientContext& c) { return gradient_extremum(c, "LessEqual"); }),
       row("Mul", k_arithmetic, gradient_mul, 2, Promotion::operands),
       question("NotEqual", k_equality),
       row("Pow",
           "T: {bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}",
           gradient_pow,
           0),
-      row("RealDiv", k_arithmetic, gradient_real_div),
+      row("RealDiv", k_arithmetic, gradient_quotient),
       select("Select", infer_select),
       select("SelectV2", infer_broadcast),
       row("SquaredDifference",
