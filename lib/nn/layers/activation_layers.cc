@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "nn/layers/activations.h"
 #include "nn/layers/table.h"
 
@@ -23,13 +21,6 @@ struct ActivationLayer {
   Value build(LayerContext& c, std::span<const Value> x) const {
     return activate(c.b, activation, x[0]);
   }
-};
-
-/// A literal as the argument of a template.
-template <std::size_t n>
-struct Word {
-  char text[n];
-  constexpr Word(const char (&literal)[n]) { std::copy_n(literal, n, text); }  // NOLINT: implicit
 };
 
 /// A layer without fields, named like its entry in the table of activations.
@@ -153,13 +144,6 @@ struct SoftmaxOver {
   }
 };
 
-struct SoftmaxLayer : SoftmaxOver {
-  SoftmaxLayer() : SoftmaxOver{"Softmax"} {}
-};
-struct LogSoftmaxLayer : SoftmaxOver {
-  LogSoftmaxLayer() : SoftmaxOver{"LogSoftmax"} {}
-};
-
 }  // namespace
 
 extern const LayerDefs k_activation_layers{
@@ -176,7 +160,7 @@ extern const LayerDefs k_activation_layers{
     layer_def<LeakyReluLayer>("leaky_relu", "y = x for x > 0, else negative_slope x."),
     layer_def<Plain<"linear">>("linear",
                                "y = x in the layer's compute dtype: with `dtype` it is a cast."),
-    layer_def<LogSoftmaxLayer>(
+    layer_def<Preset<SoftmaxOver, "LogSoftmax">>(
         "log_softmax", "y = x - log(sum(exp(x))) along one axis, the logarithm of softmax."),
     layer_def<Plain<"mish">>("mish", "y = x tanh(log(1 + exp(x)))."),
     layer_def<PreluLayer>(
@@ -196,7 +180,7 @@ extern const LayerDefs k_activation_layers{
                              "and variance 1 from layer to layer."),
     layer_def<Plain<"sigmoid">>("sigmoid", "y = 1 / (1 + exp(-x))."),
     layer_def<Plain<"silu">>("silu", "y = x sigmoid(x), also called swish."),
-    layer_def<SoftmaxLayer>(
+    layer_def<Preset<SoftmaxOver, "Softmax">>(
         "softmax",
         "y = exp(x) / sum(exp(x)) along one axis: probabilities that sum to one.",
         {.numerics =

@@ -50,13 +50,11 @@ struct Dropout : RandomElements {
   }
 };
 
-/// Source: Tompson et al. 2015.
+/// Of images or of sequences. Source: Tompson et al. 2015.
+template <bool image>
 struct SpatialDropout : RandomElements {
   static constexpr MaskUse k_masks = MaskUse::passed;
-  bool image;
   DataFormatField data_format;
-
-  explicit SpatialDropout(bool of_images) : image(of_images) {}
 
   void fields(config::Fields& f) {
     rate_field(f, "Probability with which a channel is zeroed. [fraction]");
@@ -71,13 +69,6 @@ struct SpatialDropout : RandomElements {
     for (std::size_t axis = 1; axis + 1 < shape.rank(); ++axis) shape = shape.with(axis, 1);
     return drop(c, x[0], shape);
   }
-};
-
-struct SpatialDropout1D : SpatialDropout {
-  SpatialDropout1D() : SpatialDropout(false) {}
-};
-struct SpatialDropout2D : SpatialDropout {
-  SpatialDropout2D() : SpatialDropout(true) {}
 };
 
 /// a (x or alpha') + b with the a and b that keep mean 0 and variance 1.
@@ -171,20 +162,21 @@ extern const LayerDefs k_dropout_layers{
                              "In training y = x + n, n from the normal distribution of mean 0 and "
                              "standard deviation `stddev`; otherwise y = x.",
                              {.example = "{stddev: 0.1}", .numerics = k_noise}),
-    layer_def<SpatialDropout1D>(
+    layer_def<SpatialDropout<false>>(
         "spatial_dropout1d",
         "Dropout of whole channels of a sequence: a channel is zero at all its steps, or at none.",
         {.example = "{rate: 0.5}",
          .example_input = "[6, 3]",
          .shapes = "x [batch, steps, channels], y as x",
          .numerics = k_mask}),
-    layer_def<SpatialDropout2D>("spatial_dropout2d",
-                                "Dropout of whole channels of an image: a channel is zero in all "
-                                "its pixels, or in none (Tompson et al. 2015).",
-                                {.example = "{rate: 0.5}",
-                                 .example_input = "[4, 6, 3]",
-                                 .shapes = "x [batch, height, width, channels], y as x",
-                                 .numerics = k_mask}),
+    layer_def<SpatialDropout<true>>(
+        "spatial_dropout2d",
+        "Dropout of whole channels of an image: a channel is zero in all "
+        "its pixels, or in none (Tompson et al. 2015).",
+        {.example = "{rate: 0.5}",
+         .example_input = "[4, 6, 3]",
+         .shapes = "x [batch, height, width, channels], y as x",
+         .numerics = k_mask}),
 };
 
 }  // namespace halfstep::nn

@@ -45,25 +45,9 @@ struct Elementwise {
   }
 };
 
-struct Add : Elementwise {
-  Add() : Elementwise{"AddV2"} {}
-};
-struct Maximum : Elementwise {
-  Maximum() : Elementwise{"Maximum"} {}
-};
-struct Minimum : Elementwise {
-  Minimum() : Elementwise{"Minimum"} {}
-};
-struct Multiply : Elementwise {
-  Multiply() : Elementwise{"Mul"} {}
-};
-struct Subtract : Elementwise {
-  Subtract() : Elementwise{"Sub"} {}
-};
-
-struct Average : Add {
+struct Average : Preset<Elementwise, "AddV2"> {
   Value build(LayerContext& c, std::span<const Value> x) const {
-    const Value sum = Add::build(c, x);
+    const Value sum = Preset::build(c, x);
     const Value number = c.b.scalar(c.b.dtype(sum), static_cast<double>(x.size()));
     return c.b.add("RealDiv", {sum, number});
   }
@@ -178,7 +162,8 @@ constexpr LayerTraits k_joined{
 }  // namespace
 
 extern const LayerDefs k_merging_layers{
-    layer_def<Add>("add", "y = x1 + x2 + ..., element by element.", k_several),
+    layer_def<Preset<Elementwise, "AddV2">>(
+        "add", "y = x1 + x2 + ..., element by element.", k_several),
     layer_def<Average>("average", "y = (x1 + ... + xn) / n, element by element.", k_several),
     layer_def<Concatenate>(
         "concatenate", "Its inputs one after the other along one axis.", k_joined),
@@ -192,10 +177,13 @@ extern const LayerDefs k_merging_layers{
                    "[batch, ... of x1, ... of x2], or [batch, 1]",
          .numerics =
              "Products are accumulated in float32, and norms are float32 under every policy."}),
-    layer_def<Maximum>("maximum", "y = max(x1, x2, ...), element by element.", k_several),
-    layer_def<Minimum>("minimum", "y = min(x1, x2, ...), element by element.", k_several),
-    layer_def<Multiply>("multiply", "y = x1 x2 ..., element by element.", k_several),
-    layer_def<Subtract>("subtract", "y = x1 - x2, element by element.", k_two),
+    layer_def<Preset<Elementwise, "Maximum">>(
+        "maximum", "y = max(x1, x2, ...), element by element.", k_several),
+    layer_def<Preset<Elementwise, "Minimum">>(
+        "minimum", "y = min(x1, x2, ...), element by element.", k_several),
+    layer_def<Preset<Elementwise, "Mul">>(
+        "multiply", "y = x1 x2 ..., element by element.", k_several),
+    layer_def<Preset<Elementwise, "Sub">>("subtract", "y = x1 - x2, element by element.", k_two),
 };
 
 }  // namespace halfstep::nn

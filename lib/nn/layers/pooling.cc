@@ -64,6 +64,8 @@ struct Pooling {
 };
 
 struct Pooling2D : Pooling {
+  explicit Pooling2D(std::string_view pooling_op) : Pooling{pooling_op} {}
+
   void fields(config::Fields& f) { window_fields(f, pool_size, strides); }
   Value build(LayerContext& c, std::span<const Value> x) const {
     image_shape(c, x[0]);
@@ -97,8 +99,8 @@ struct Pooling3D : Pooling {
 
   const graph::CompositeOp& composite;
 
-  Pooling3D(std::string_view pooling_op, const graph::CompositeOp& of)
-      : Pooling{pooling_op}, composite(of) {}
+  Pooling3D(std::string_view pooling_op, const graph::CompositeOp* of)
+      : Pooling{pooling_op}, composite(*of) {}
 
   void fields(config::Fields& f) { window_fields(f, extents, steps); }
   Value build(LayerContext& c, std::span<const Value> x) const {
@@ -120,25 +122,6 @@ struct Pooling3D : Pooling {
         pool_as(composite, columns, config::Pair{extents[0], 1}, config::Pair{steps[0], 1});
     return graph::ops::reshape(b, y, {in[0], b.shape(y)[1], frame[1], frame[2], in[4]});
   }
-};
-
-struct MaxPooling2D : Pooling2D {
-  MaxPooling2D() : Pooling2D{{"MaxPool"}} {}
-};
-struct AveragePooling2D : Pooling2D {
-  AveragePooling2D() : Pooling2D{{"AvgPool"}} {}
-};
-struct MaxPooling3D : Pooling3D {
-  MaxPooling3D() : Pooling3D("MaxPool", k_max_pool3d_op) {}
-};
-struct AveragePooling3D : Pooling3D {
-  AveragePooling3D() : Pooling3D("AvgPool", k_average_pool3d_op) {}
-};
-struct MaxPooling1D : Pooling1D {
-  MaxPooling1D() : Pooling1D("MaxPool") {}
-};
-struct AveragePooling1D : Pooling1D {
-  AveragePooling1D() : Pooling1D("AvgPool") {}
 };
 
 /// Over all axes of a sample but its channels.
@@ -189,21 +172,6 @@ struct GlobalAveragePooling1D : GlobalPooling {
     return b.add("RealDiv", {sum, b.add("Maximum", {number, b.scalar(dtype, 1)})});
   }
 };
-struct GlobalAveragePooling2D : GlobalPooling {
-  GlobalAveragePooling2D() : GlobalPooling{"Mean", 2} {}
-};
-struct GlobalAveragePooling3D : GlobalPooling {
-  GlobalAveragePooling3D() : GlobalPooling{"Mean", 3} {}
-};
-struct GlobalMaxPooling3D : GlobalPooling {
-  GlobalMaxPooling3D() : GlobalPooling{"Max", 3} {}
-};
-struct GlobalMaxPooling1D : GlobalPooling {
-  GlobalMaxPooling1D() : GlobalPooling{"Max", 1} {}
-};
-struct GlobalMaxPooling2D : GlobalPooling {
-  GlobalMaxPooling2D() : GlobalPooling{"Max", 2} {}
-};
 
 constexpr std::string_view k_windows =
     "x [batch, height, width, channels], y [batch, height', width', channels]";
@@ -223,49 +191,53 @@ constexpr std::string_view k_global_of_steps =
 }  // namespace
 
 extern const LayerDefs k_pooling_layers{
-    layer_def<AveragePooling1D>(
+    layer_def<Preset<Pooling1D, "AvgPool">>(
         "average_pooling1d",
         "Average of each window of each channel of a sequence.",
         {.example = "{pool_size: 2}", .example_input = "[6, 3]", .shapes = k_windows_of_steps}),
-    layer_def<AveragePooling2D>(
+    layer_def<Preset<Pooling2D, "AvgPool">>(
         "average_pooling2d",
         "Average of each window of each channel.",
         {.example = "{pool_size: 2}", .example_input = "[4, 6, 3]", .shapes = k_windows}),
-    layer_def<AveragePooling3D>("average_pooling3d",
-                                "Average of each window of each channel of a volume or clip.",
-                                {.example = "{pool_size: 2}",
-                                 .example_input = "[4, 4, 6, 3]",
-                                 .shapes = k_windows_of_volumes}),
-    layer_def<GlobalAveragePooling3D>(
+    layer_def<Preset<Pooling3D, "AvgPool", &k_average_pool3d_op>>(
+        "average_pooling3d",
+        "Average of each window of each channel of a volume or clip.",
+        {.example = "{pool_size: 2}",
+         .example_input = "[4, 4, 6, 3]",
+         .shapes = k_windows_of_volumes}),
+    layer_def<Preset<GlobalPooling, "Mean", 3>>(
         "global_average_pooling3d",
         "Average of each channel over the whole volume or clip.",
         {.example_input = "[2, 4, 6, 3]", .shapes = k_global_of_volumes}),
-    layer_def<GlobalMaxPooling3D>("global_max_pooling3d",
-                                  "Maximum of each channel over the whole volume or clip.",
-                                  {.example_input = "[2, 4, 6, 3]", .shapes = k_global_of_volumes}),
-    layer_def<MaxPooling3D>("max_pooling3d",
-                            "Maximum of each window of each channel of a volume or clip.",
-                            {.example = "{pool_size: 2}",
-                             .example_input = "[4, 4, 6, 3]",
-                             .shapes = k_windows_of_volumes}),
+    layer_def<Preset<GlobalPooling, "Max", 3>>(
+        "global_max_pooling3d",
+        "Maximum of each channel over the whole volume or clip.",
+        {.example_input = "[2, 4, 6, 3]", .shapes = k_global_of_volumes}),
+    layer_def<Preset<Pooling3D, "MaxPool", &k_max_pool3d_op>>(
+        "max_pooling3d",
+        "Maximum of each window of each channel of a volume or clip.",
+        {.example = "{pool_size: 2}",
+         .example_input = "[4, 4, 6, 3]",
+         .shapes = k_windows_of_volumes}),
     layer_def<GlobalAveragePooling1D>("global_average_pooling1d",
                                       "Average of each channel over the whole sequence, or over "
                                       "the steps that a mask keeps; 0 where it keeps none.",
                                       {.example_input = "[6, 3]", .shapes = k_global_of_steps}),
-    layer_def<GlobalAveragePooling2D>("global_average_pooling2d",
-                                      "Average of each channel over the whole image.",
-                                      {.example_input = "[4, 6, 3]", .shapes = k_global}),
-    layer_def<GlobalMaxPooling1D>("global_max_pooling1d",
-                                  "Maximum of each channel over the whole sequence.",
-                                  {.example_input = "[6, 3]", .shapes = k_global_of_steps}),
-    layer_def<GlobalMaxPooling2D>("global_max_pooling2d",
-                                  "Maximum of each channel over the whole image.",
-                                  {.example_input = "[4, 6, 3]", .shapes = k_global}),
-    layer_def<MaxPooling1D>(
+    layer_def<Preset<GlobalPooling, "Mean", 2>>("global_average_pooling2d",
+                                                "Average of each channel over the whole image.",
+                                                {.example_input = "[4, 6, 3]", .shapes = k_global}),
+    layer_def<Preset<GlobalPooling, "Max", 1>>(
+        "global_max_pooling1d",
+        "Maximum of each channel over the whole sequence.",
+        {.example_input = "[6, 3]", .shapes = k_global_of_steps}),
+    layer_def<Preset<GlobalPooling, "Max", 2>>("global_max_pooling2d",
+                                               "Maximum of each channel over the whole image.",
+                                               {.example_input = "[4, 6, 3]", .shapes = k_global}),
+    layer_def<Preset<Pooling1D, "MaxPool">>(
         "max_pooling1d",
         "Maximum of each window of each channel of a sequence.",
         {.example = "{pool_size: 2}", .example_input = "[6, 3]", .shapes = k_windows_of_steps}),
-    layer_def<MaxPooling2D>(
+    layer_def<Preset<Pooling2D, "MaxPool">>(
         "max_pooling2d",
         "Maximum of each window of each channel.",
         {.example = "{pool_size: 2}", .example_input = "[4, 6, 3]", .shapes = k_windows}),

@@ -18,6 +18,7 @@
 // diagnostics, const Where& where) const` for conditions that span fields, and `static constexpr
 // MaskUse k_masks`, without which an input with a mask is an error.
 
+#include <algorithm>
 #include <array>
 #include <initializer_list>
 #include <limits>
@@ -96,6 +97,19 @@ struct LayerDef {
 
 /// The entries of the layers of one file.
 using LayerDefs = std::initializer_list<LayerDef>;
+
+/// A string literal as the argument of a template.
+template <std::size_t n>
+struct Word {
+  char text[n];
+  constexpr Word(const char (&literal)[n]) { std::copy_n(literal, n, text); }  // NOLINT: implicit
+};
+
+/// One of several layers that share the struct L, which is initialized with an op and `more`.
+template <class L, Word op, auto... more>
+struct Preset : L {
+  Preset() : L{op.text, more...} {}
+};
 
 template <class L>
 constexpr LayerDef layer_def(std::string_view type, std::string_view doc, LayerTraits traits = {}) {
