@@ -12,16 +12,12 @@ using config::About;
 using config::Fields;
 using graph::Attrs;
 
-/// The fields that all schedules share: Keras's initial_learning_rate and a linear warm-up.
-struct Common {
-  double initial_learning_rate = 0.001;
+/// A linear warm-up from `warmup_start` to the first rate of a schedule.
+struct WarmUp {
   std::int64_t warmup_steps = 0;
   double warmup_start = 0;
 
-  void common_fields(Fields& f) {
-    f.field("initial_learning_rate",
-            initial_learning_rate,
-            {.doc = "Rate at the end of the warm-up.", .required = true, .min = 0});
+  void warmup_fields(Fields& f) {
     f.field(
         "warmup_steps",
         warmup_steps,
@@ -30,12 +26,27 @@ struct Common {
          .min = 0});
     f.field("warmup_start", warmup_start, {.doc = "Rate at step 0 of the warm-up.", .min = 0});
   }
-  Attrs common_attrs(std::string kind) const {
+  Attrs attrs_of(std::string kind, double first) const {
     return {{"kind", std::move(kind)},
-            {"base", initial_learning_rate},
+            {"base", first},
             {"warmup_steps", warmup_steps},
             {"warmup_start", warmup_start},
-            {"warmup_target", initial_learning_rate}};
+            {"warmup_target", first}};
+  }
+};
+
+/// The fields that all schedules but one share: Keras's initial_learning_rate and a warm-up.
+struct Common : WarmUp {
+  double initial_learning_rate = 0.001;
+
+  void common_fields(Fields& f) {
+    f.field("initial_learning_rate",
+            initial_learning_rate,
+            {.doc = "Rate at the end of the warm-up.", .required = true, .min = 0});
+    warmup_fields(f);
+  }
+  Attrs common_attrs(std::string kind) const {
+    return attrs_of(std::move(kind), initial_learning_rate);
   }
 };
 
@@ -44,11 +55,9 @@ struct Constant : Common {
   Attrs attrs(Diagnostics&, const Where&) const { return common_attrs("constant"); }
 };
 
-struct PiecewiseConstant {
+struct PiecewiseConstant : WarmUp {
   std::vector<std::int64_t> boundaries;
   std::vector<double> values;
-  std::int64_t warmup_steps = 0;
-  double warmup_start = 0;
 
   void fields(Fields& f) {
     f.field("boundaries",
@@ -59,13 +68,7 @@ struct PiecewiseConstant {
     f.field("values",
             values,
             {.doc = "Rates, one more than there are boundaries.", .required = true, .min = 0});
-    f.field(
-        "warmup_steps",
-        warmup_steps,
-        {.doc =
-             "Steps in which the rate rises linearly before the schedule begins; 0: none. [steps]",
-         .min = 0});
-    f.field("warmup_start", warmup_start, {.doc = "Rate at step 0 of the warm-up.", .min = 0});
+    warmup_fields(f);
   }
   Attrs attrs(Diagnostics& diagnostics, const Where& where) const {
     if (values.size() != boundaries.size() + 1) {
@@ -78,14 +81,10 @@ struct PiecewiseConstant {
     for (std::size_t i = 1; i < boundaries.size(); ++i) {
       if (boundaries[i] <= boundaries[i - 1]) diagnostics.error(where, "boundaries must increase");
     }
-    const double first = values.empty() ? 0 : values.front();
-    return {{"kind", std::string("piecewise_constant")},
-            {"base", first},
-            {"boundaries", boundaries},
-            {"values", values},
-            {"warmup_steps", warmup_steps},
-            {"warmup_start", warmup_start},
-            {"warmup_target", first}};
+    Attrs attrs = attrs_of("piecewise_constant", values.empty() ? 0 : values.front());
+    attrs.set("boundaries", boundaries);
+    attrs.set("values", values);
+    return attrs;
   }
 };
 
