@@ -1,10 +1,8 @@
 #include "config/describe.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cmath>
 
+#include "config/printer.h"
 #include "config/scalar.h"
 
 namespace halfstep::config {
@@ -23,33 +21,14 @@ std::string take_unit(std::string& doc) {
   return unit;
 }
 
-std::string written(bool value) { return value ? "true" : "false"; }
-std::string written(std::int64_t value) { return std::to_string(value); }
-std::string written(double value) { return shortest(value); }
-std::string written(const std::string& value) { return value; }
-
-std::string written(DType value) { return std::string(name(value)); }
-
-template <class T>
-std::string written(const std::vector<T>& values) {
+/// On one line, texts without quotes.
+std::string written(const Node& value) {
+  if (value.kind == Node::Kind::null) return "null";
+  if (value.kind == Node::Kind::map) return "{}";
+  if (value.kind == Node::Kind::scalar) return value.text;
   std::string text;
-  for (const auto& value : values) text += (text.empty() ? "" : ", ") + written(value);
+  for (const Node& item : value.items) text += (text.empty() ? "" : ", ") + written(item);
   return "[" + text + "]";
-}
-
-template <std::size_t n>
-std::string written(const std::array<std::int64_t, n>& value) {
-  const std::vector<std::int64_t> extents(value.begin(), value.end());
-  const bool same = std::ranges::all_of(value, [&](auto v) { return v == value[0]; });
-  return same ? written(value[0]) : written(extents);
-}
-
-std::string written(const std::vector<NamedExtents>&) { return "{}"; }
-std::string written(const std::vector<NamedNumber>&) { return "{}"; }
-
-template <class T>
-std::string written(const std::optional<T>& value) {
-  return value ? written(*value) : "null";
 }
 
 std::string_view type_of(const bool*) { return "true or false"; }
@@ -75,31 +54,29 @@ std::string_view type_of(const TypedRef*) { return "name or map"; }
 std::string_view type_of(const Node*) { return "value"; }
 
 template <class T>
-void describe(FieldDoc& field, const T& value) {
-  field.usual = written(value);
-}
+void describe(FieldDoc&, const T&) {}
 template <class T>
-void describe(FieldDoc& field, const std::optional<T>& value) {
+void describe(FieldDoc& field, const std::optional<T>&) {
   field.nullable = true;
-  field.usual = written(value);
 }
-void describe(FieldDoc& field, DType value) {
-  field.usual = written(value);
+void describe(FieldDoc& field, DType) {
   for (const DType dtype : all_dtypes()) field.words.emplace_back(name(dtype));
 }
 void describe(FieldDoc& field, const WordRef& word) {
   field.words.assign(word.names.begin(), word.names.end());
   field.nullable = word.nullable;
-  field.usual = word.value ? field.words[*word.value] : "null";
 }
 void describe(FieldDoc& field, const TypedRef& typed) {
   field.kind = field.name;
   field.words.assign(typed.names.begin(), typed.names.end());
   field.nullable = typed.nullable;
-  const std::string usual = typed.value ? typed.value->type : "null";
-  if (!usual.empty() || typed.nullable) field.usual = usual;
+  field.usual = typed.value ? typed.value->type : "null";
+  if (field.usual->empty() && !typed.nullable) field.usual.reset();
 }
-void describe(FieldDoc& field, const Node&) { field.kind = field.name; }
+void describe(FieldDoc& field, const Node&) {
+  field.kind = field.name;
+  field.usual.reset();
+}
 
 class Describer final : public Fields {
  public:
@@ -107,6 +84,7 @@ class Describer final : public Fields {
 
   void visit(std::string_view name, FieldRef ref, const About& about) override {
     FieldDoc& field = add(name, std::visit([](const auto* v) { return type_of(v); }, ref), about);
+    field.usual = written(value_node(ref));
     std::visit([&field](const auto* value) { describe(field, *value); }, ref);
   }
 

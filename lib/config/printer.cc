@@ -92,7 +92,7 @@ class Printer final : public Fields {
   }
 
   void visit(std::string_view name, FieldRef field, const About& about) override {
-    Node value = std::visit([](const auto* v) { return value_node(*v); }, field);
+    Node value = config::value_node(field);
     const bool unset = std::holds_alternative<Node*>(field) && value.kind == Node::Kind::null;
     if (!unset) add(name, std::move(value), about);
   }
@@ -173,6 +173,10 @@ class Printer final : public Fields {
 };
 
 }  // namespace
+
+Node value_node(FieldRef field) {
+  return std::visit([](const auto* value) { return value_node(*value); }, field);
+}
 
 bool same(const Node& a, const Node& b) {
   if (a.kind != b.kind || a.text != b.text) return false;
