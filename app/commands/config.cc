@@ -9,7 +9,6 @@
 #include "command.h"
 #include "config/schema.h"
 #include "core/files.h"
-#include "environment.h"
 #include "nn/reference.h"
 #include "nn/step_graph.h"
 #include "plan/prepare_graph.h"

@@ -8,7 +8,6 @@
 
 #include "command.h"
 #include "core/error.h"
-#include "core/files.h"
 #include "core/log.h"
 #include "core/printable.h"
 #include "core/ranges.h"
@@ -17,7 +16,6 @@
 #include "report/diff.h"
 #include "report/prune_runs.h"
 #include "report/run_dir.h"
-#include "report/run_files.h"
 #include "report/run_list.h"
 #include "report/tables.h"
 #include "terminal.h"

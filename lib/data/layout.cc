@@ -1,7 +1,6 @@
 #include "data/layout.h"
 
 #include <cstring>
-#include <utility>
 
 #include "core/parallel.h"
 

@@ -1,7 +1,6 @@
 #include "data/prefetcher.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "core/error.h"

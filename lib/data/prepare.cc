@@ -2,7 +2,6 @@
 #include <cstring>
 #include <limits>
 #include <span>
-#include <utility>
 
 #include "data/load_dataset.h"
 

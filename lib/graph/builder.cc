@@ -1,7 +1,5 @@
 #include "graph/builder.h"
 
-#include <algorithm>
-
 #include "core/ranges.h"
 #include "graph/op_handles.h"
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <unordered_set>
 
 #include "core/ranges.h"

@@ -1,6 +1,4 @@
-#include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 
 #include "core/ranges.h"

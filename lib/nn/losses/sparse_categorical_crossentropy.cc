@@ -1,4 +1,3 @@
-#include "graph/ops/ops.h"
 #include "nn/losses/loss.h"
 
 namespace halfstep::nn {
