@@ -40,7 +40,6 @@ void Convolution::output_fields(config::Fields& f) {
 }
 
 void Convolution::check_common(Diagnostics& diagnostics, const Where& where) const {
-  data_format.check(diagnostics, where);
   nn::check(bias_initializer, diagnostics);
   check_windows(strides, dilation_rate, diagnostics, where);
 }

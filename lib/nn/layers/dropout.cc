@@ -61,9 +61,6 @@ struct SpatialDropout : RandomElements {
     seed_field(f);
     if (image) data_format.field(f);
   }
-  void check(Diagnostics& diagnostics, const Where& where) const {
-    data_format.check(diagnostics, where);
-  }
   Value build(LayerContext& c, std::span<const Value> x) const {
     Shape shape = image ? image_shape(c, x[0]) : sequence_shape(c, x[0]);
     for (std::size_t axis = 1; axis + 1 < shape.rank(); ++axis) shape = shape.with(axis, 1);

@@ -19,10 +19,6 @@ struct Pooling {
   Padding padding = Padding::valid;
   DataFormatField data_format{};
 
-  void check(Diagnostics& diagnostics, const Where& where) const {
-    data_format.check(diagnostics, where);
-  }
-
  protected:
   template <class T>
   void window_fields(config::Fields& f, T& size, T& step) {
@@ -73,7 +69,7 @@ struct Pooling2D : Pooling {
   }
 };
 
-/// Over the columns of images of one row.
+/// Pools a sequence as an image of one row.
 struct Pooling1D : Pooling {
   explicit Pooling1D(std::string_view pooling_op) : Pooling{pooling_op, {1, 2}, {1, 0}} {}
 
@@ -87,12 +83,12 @@ constexpr graph::CompositeOp k_max_pool3d_op{
     {{{"MaxPool", "MaxPool3D"}, {"MaxPoolGrad", "MaxPool3DGrad"}}}};
 constexpr graph::CompositeOp k_average_pool3d_op{
     {{{"AvgPool", "AvgPool3D"}, {"AvgPoolGrad", "AvgPool3DGrad"}}}};
-/// Of the pooling of frames, which prepares that over the depth.
+/// The pooling of frames belongs to no op of TensorFlow: it prepares the pooling over the depth.
 constexpr graph::CompositeOp k_frames_op{};
 
-/// Over each frame, then over the depth of each column of the results: the largest of largest
-/// values is the largest, and as many cells count in each window of a frame that is at the same
-/// position.
+/// Pools each frame, then each column of the results over the depth. Exact: the maximum of maxima
+/// is the maximum, and the windows of frames at the same position average the same number of
+/// cells.
 struct Pooling3D : Pooling {
   config::Triple extents{2, 2, 2};
   config::Triple steps{0, 0, 0};
@@ -124,7 +120,7 @@ struct Pooling3D : Pooling {
   }
 };
 
-/// Over all axes of a sample but its channels.
+/// Reduces all axes of a sample but its channels.
 struct GlobalPooling {
   std::string_view op;
   int axes;  ///< 1 for sequences, 2 for images, 3 for volumes
@@ -141,10 +137,6 @@ struct GlobalPooling {
     data_format.field(f);
   }
 
-  void check(Diagnostics& diagnostics, const Where& where) const {
-    data_format.check(diagnostics, where);
-  }
-
   Value build(LayerContext& c, std::span<const Value> x) const {
     static constexpr std::array k_shapes{sequence_shape, image_shape, volume_shape};
     k_shapes[static_cast<std::size_t>(axes) - 1](c, x[0]);
@@ -154,7 +146,7 @@ struct GlobalPooling {
   }
 };
 
-/// With a mask the sum over the steps that count, over their number.
+/// With a mask, the mean over the steps that it keeps.
 struct GlobalAveragePooling1D : GlobalPooling {
   static constexpr MaskUse k_masks = MaskUse::used;
 

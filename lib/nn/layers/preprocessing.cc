@@ -63,9 +63,6 @@ struct RandomFlip : RandomImage {
              {.doc = "Which mirrors may be drawn: left and right, top and bottom, or both."});
     common_fields(f);
   }
-  void check(Diagnostics& diagnostics, const Where& where) const {
-    data_format.check(diagnostics, where);
-  }
   Value build(LayerContext& c, std::span<const Value> x) const {
     return apply(
         c, "RandomFlip", x[0], {{"mode", std::string(config::name_of(mode, k_flip_modes))}});
@@ -94,8 +91,7 @@ struct RandomTranslation : RandomImage {
     common_fields(f);
   }
 
-  void check(Diagnostics& diagnostics, const Where& where) {
-    data_format.check(diagnostics, where);
+  void check(Diagnostics& diagnostics, const Where&) {
     read_range(written_height, height, diagnostics);
     read_range(written_width, width, diagnostics);
   }

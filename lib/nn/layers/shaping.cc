@@ -17,9 +17,6 @@ struct Flatten {
   DataFormatField data_format;
 
   void fields(config::Fields& f) { data_format.field(f); }
-  void check(Diagnostics& diagnostics, const Where& where) const {
-    data_format.check(diagnostics, where);
-  }
   Value build(LayerContext& c, std::span<const Value> x) const {
     const Shape& in = c.b.shape(x[0]);
     return graph::ops::reshape(c.b, x[0], {in[0], in.elements(1, in.rank())});
@@ -139,9 +136,6 @@ struct UpSampling2D {
         {.doc = "Rows and columns that a pixel becomes. [pixels]", .min = 1, .max = k_max_window});
     data_format.field(f);
   }
-  void check(Diagnostics& diagnostics, const Where& where) const {
-    data_format.check(diagnostics, where);
-  }
   Value build(LayerContext& c, std::span<const Value> x) const {
     const Shape in = image_shape(c, x[0]);
     const Value rows = repeat(c, x[0], 1, size[0]);
@@ -169,8 +163,7 @@ struct Sides {
     data_format.field(f);
   }
 
-  void check(Diagnostics& diagnostics, const Where& where) {
-    data_format.check(diagnostics, where);
+  void check(Diagnostics& diagnostics, const Where&) {
     if (written.kind == config::Node::Kind::null) return;
     const config::About about{.doc = {}, .min = 0, .max = k_max_window};
     const bool sides = written.kind == config::Node::Kind::sequence && written.items.size() == 2;
@@ -222,8 +215,7 @@ struct ZeroPadding3D {
                     "[top, bottom], [left, right]]; absent: 1. [cells]"});
     data_format.field(f);
   }
-  void check(Diagnostics& diagnostics, const Where& where) {
-    data_format.check(diagnostics, where);
+  void check(Diagnostics& diagnostics, const Where&) {
     if (written.kind == config::Node::Kind::null) return;
     const config::About about{.doc = {}, .min = 0, .max = k_max_window};
     const bool list = written.kind == config::Node::Kind::sequence;
@@ -256,9 +248,6 @@ struct ZeroPadding1D {
              .min = 0,
              .max = k_max_window});
     data_format.field(f);
-  }
-  void check(Diagnostics& diagnostics, const Where& where) const {
-    data_format.check(diagnostics, where);
   }
   Value build(LayerContext& c, std::span<const Value> x) const {
     sequence_shape(c, x[0]);

@@ -153,6 +153,9 @@ constexpr LayerDef layer_def(std::string_view type, std::string_view doc, LayerT
   def.make = [](const config::Node& node, Diagnostics& diagnostics) -> std::unique_ptr<Layer> {
     L layer;
     config::read(node, layer, diagnostics, skipped_keys(node, Held::fields, diagnostics));
+    if constexpr (requires { layer.data_format.check(diagnostics, node.where); }) {
+      layer.data_format.check(diagnostics, node.where);
+    }
     if constexpr (requires { layer.check(diagnostics, node.where); }) {
       layer.check(diagnostics, node.where);
     }
