@@ -29,7 +29,7 @@ constexpr double k_truncated_stddev = 0.87962566103423978;
 /// An entry of the table; the fields that a config may set have these defaults.
 struct Row {
   std::string_view name;
-  Rule rule;
+  Rule rule = Rule::scaled;
   double value = 0;  ///< of constant
   double scale = 1;
   Mode mode = Mode::fan_in;
@@ -38,108 +38,52 @@ struct Row {
   std::string_view doc{};
 };
 
-constexpr auto k_uniform = Distribution::uniform;
-constexpr auto k_truncated = Distribution::truncated_normal;
-
 constexpr std::array k_rows{
-    Row{"constant", Rule::constant, 0, 1, Mode::fan_in, k_truncated, true, "One value everywhere."},
-    Row{"glorot_normal",
-        Rule::scaled,
-        0,
-        1,
-        Mode::fan_avg,
-        k_truncated,
-        false,
-        "Truncated normal distribution with variance 2 / (fan_in + fan_out) (Glorot and Bengio "
-        "2010)."},
-    Row{"glorot_uniform",
-        Rule::scaled,
-        0,
-        1,
-        Mode::fan_avg,
-        k_uniform,
-        false,
-        "Uniform distribution in [-r, r] with r = sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio "
-        "2010)."},
-    Row{"he_normal",
-        Rule::scaled,
-        0,
-        2,
-        Mode::fan_in,
-        k_truncated,
-        false,
-        "Truncated normal distribution with variance 2 / fan_in (He et al. 2015), for layers "
-        "behind a relu."},
-    Row{"he_uniform",
-        Rule::scaled,
-        0,
-        2,
-        Mode::fan_in,
-        k_uniform,
-        false,
-        "Uniform distribution in [-r, r] with r = sqrt(6 / fan_in) (He et al. 2015), for layers "
-        "behind a relu."},
-    Row{"lecun_normal",
-        Rule::scaled,
-        0,
-        1,
-        Mode::fan_in,
-        k_truncated,
-        false,
-        "Truncated normal distribution with variance 1 / fan_in (LeCun et al. 1998)."},
-    Row{"lecun_uniform",
-        Rule::scaled,
-        0,
-        1,
-        Mode::fan_in,
-        k_uniform,
-        false,
-        "Uniform distribution in [-r, r] with r = sqrt(3 / fan_in) (LeCun et al. 1998)."},
-    Row{"ones", Rule::constant, 1, 1, Mode::fan_in, k_truncated, false, "One everywhere."},
-    Row{"orthogonal",
-        Rule::orthogonal,
-        0,
-        1,
-        Mode::fan_in,
-        k_truncated,
-        true,
-        "Random matrix with orthonormal rows or columns, whichever there are fewer of, times gain "
-        "(Saxe et al. 2014); axes before the last one are taken as rows."},
-    Row{"random_normal",
-        Rule::normal,
-        0,
-        1,
-        Mode::fan_in,
-        k_truncated,
-        true,
-        "Normal distribution."},
-    Row{"random_uniform",
-        Rule::uniform,
-        0,
-        1,
-        Mode::fan_in,
-        k_truncated,
-        true,
-        "Uniform distribution."},
-    Row{"truncated_normal",
-        Rule::truncated_normal,
-        0,
-        1,
-        Mode::fan_in,
-        k_truncated,
-        true,
-        "Normal distribution without values beyond two standard deviations, which are drawn "
-        "again."},
-    Row{"variance_scaling",
-        Rule::scaled,
-        0,
-        1,
-        Mode::fan_in,
-        k_truncated,
-        true,
-        "Distribution of mean 0 whose variance is scale over fan_in, fan_out or their average: the "
-        "general form of glorot, he and lecun."},
-    Row{"zeros", Rule::constant, 0, 1, Mode::fan_in, k_truncated, false, "Zero everywhere."},
+    Row{.name = "constant", .rule = Rule::constant, .open = true, .doc = "One value everywhere."},
+    Row{.name = "glorot_normal",
+        .mode = Mode::fan_avg,
+        .doc = "Truncated normal distribution with variance 2 / (fan_in + fan_out) (Glorot and "
+               "Bengio 2010)."},
+    Row{.name = "glorot_uniform",
+        .mode = Mode::fan_avg,
+        .distribution = Distribution::uniform,
+        .doc = "Uniform distribution in [-r, r] with r = sqrt(6 / (fan_in + fan_out)) (Glorot and "
+               "Bengio 2010)."},
+    Row{.name = "he_normal",
+        .scale = 2,
+        .doc = "Truncated normal distribution with variance 2 / fan_in (He et al. 2015), for "
+               "layers behind a relu."},
+    Row{.name = "he_uniform",
+        .scale = 2,
+        .distribution = Distribution::uniform,
+        .doc = "Uniform distribution in [-r, r] with r = sqrt(6 / fan_in) (He et al. 2015), for "
+               "layers behind a relu."},
+    Row{.name = "lecun_normal",
+        .doc = "Truncated normal distribution with variance 1 / fan_in (LeCun et al. 1998)."},
+    Row{.name = "lecun_uniform",
+        .distribution = Distribution::uniform,
+        .doc = "Uniform distribution in [-r, r] with r = sqrt(3 / fan_in) (LeCun et al. 1998)."},
+    Row{.name = "ones", .rule = Rule::constant, .value = 1, .doc = "One everywhere."},
+    Row{.name = "orthogonal",
+        .rule = Rule::orthogonal,
+        .open = true,
+        .doc = "Random matrix with orthonormal rows or columns, whichever there are fewer of, "
+               "times gain (Saxe et al. 2014); axes before the last one are taken as rows."},
+    Row{.name = "random_normal", .rule = Rule::normal, .open = true, .doc = "Normal distribution."},
+    Row{.name = "random_uniform",
+        .rule = Rule::uniform,
+        .open = true,
+        .doc = "Uniform distribution."},
+    Row{.name = "truncated_normal",
+        .rule = Rule::truncated_normal,
+        .open = true,
+        .doc = "Normal distribution without values beyond two standard deviations, which are drawn "
+               "again."},
+    Row{.name = "variance_scaling",
+        .open = true,
+        .doc = "Distribution of mean 0 whose variance is scale over fan_in, fan_out or their "
+               "average: the general form of glorot, he and lecun."},
+    Row{.name = "zeros", .rule = Rule::constant, .doc = "Zero everywhere."},
 };
 
 constexpr auto k_names = [] {
