@@ -24,7 +24,7 @@ struct Command {
   std::function<int()> (*declare)(CLI::App& command);
 };
 
-/// In the order of the help.
+/// All commands, in the order of the help.
 std::span<const Command* const> command_table();
 
 /// The program's version and build on one line, its libraries' versions on the next.

@@ -11,7 +11,7 @@
 namespace halfstep::app {
 namespace {
 
-/// Of the flags of this call so far.
+/// The problems of the flags of this call so far.
 Diagnostics& problems() {
   static Diagnostics found;
   return found;

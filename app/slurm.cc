@@ -168,7 +168,7 @@ std::function<train::Request()> requests_within_limit(const config::TrainingSpec
   if (!seconds) return train::take_request;
   const double ahead = spec.stop_before_time_limit.value_or(0);
   if (*seconds <= ahead) {
-    // With 75 a script would requeue the job, for the same end.
+    // Exit code 75 would make a batch script requeue the job, with the same result.
     throw UserError(ErrorKind::config,
                     {"", 0, 0, "training.stop_before_time_limit"},
                     fmt::format("no time is left to train: the time limit is in {:.0f} s, and "

@@ -100,12 +100,12 @@ std::optional<report::TrainReport> own_report(const report::RunDirectory& direct
     report::Document document = report::read_valid_report(directory.file(report::k_report_file));
     if (auto* found = std::get_if<report::TrainReport>(&document.report)) return std::move(*found);
   } catch (const UserError&) {
-    // As good as none.
+    // A damaged report counts as none.
   }
   return std::nullopt;
 }
 
-/// Of a process that goes on from a checkpoint; the report counts those before it.
+/// The number of restarts up to this one from a checkpoint; the report has those before it.
 std::int64_t restart_count(const report::RunDirectory& directory) {
   const auto report = own_report(directory);
   return report ? report->run.restart_count + 1 : 1;

@@ -91,7 +91,7 @@ std::vector<config::FieldDoc> fields_of(const std::function<void(config::Fields&
 /// The guide to using your own data, in Markdown.
 std::string data_guide();
 
-/// Its parts on tables and texts.
+/// The parts of data_guide() on tables and on texts.
 std::string table_guide();
 std::string text_guide();
 

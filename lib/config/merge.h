@@ -21,7 +21,7 @@ namespace halfstep::config {
 void overlay(Node& base, Node over);
 
 // Maps that may be written as one scalar: `optimizer: sgd`, `loss_scale: 1024`, `device: cuda:1`.
-// In their full form they can be merged and set key by key.
+// Expanded to their maps they can be merged and set key by key.
 
 /// Expands the scalar at config path `path` into its map. False, with the node unchanged: the
 /// scalar is no shorthand.

@@ -43,7 +43,7 @@ struct RunSpec {
   PrecisionSpec precision;
   Typed loss;       ///< its type is not checked here
   Typed optimizer;  ///< its type is not checked here
-  /// Where the config gives none: accuracy, of a regression mean_absolute_error.
+  /// A config without metrics gets accuracy, for a regression mean_absolute_error.
   std::vector<std::string> metrics{"accuracy"};
   TrainingSpec training;
   ReportSpec report;

@@ -36,7 +36,7 @@ struct Size {
   }
 };
 
-/// Of one value without its children, with the file names that its Where and its key's hold.
+/// The size of one value without its children, but with the file names in the two Where.
 Size size_of_value(const Node& node) {
   return {1, sizeof(Node::Entry) + node.text.size() + 2 * node.where.file.size()};
 }

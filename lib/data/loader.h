@@ -79,7 +79,7 @@ class BatchOrderHash {
  public:
   BatchOrderHash(std::int64_t samples, const BatchOptions& options) : order_(samples, options) {}
 
-  /// Of batches [0, batches), in hexadecimal; incremental for growing arguments. Errors:
+  /// The hash of batches [0, batches) in hexadecimal; incremental for growing arguments. Errors:
   /// InternalError for a smaller argument than in an earlier call.
   std::string up_to(std::int64_t batches);
 

@@ -90,7 +90,7 @@ class ElasticField {
   std::array<Point, k_nodes * k_nodes> nodes_;
 };
 
-/// From the unit square to pixels: shear, scale, turn, shift.
+/// Maps the unit square to pixels: shear, scale, rotation, shift.
 struct Pose {
   float xx = 0, xy = 0, yx = 0, yy = 0, x0 = 0, y0 = 0;
 

@@ -91,7 +91,7 @@ class SafetensorsReader {
   explicit SafetensorsReader(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
-  /// In the order of their data.
+  /// All tensors, in the order of their data.
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   /// nullptr when there is no tensor of that name.

@@ -20,7 +20,7 @@ std::optional<std::int64_t> read_integer(const RawValue& raw);
 std::optional<double> read_real(const RawValue& raw);
 std::optional<bool> read_boolean(const RawValue& raw);
 std::optional<std::vector<std::int64_t>> read_integers(const RawValue& raw);
-/// Nothing also for an unknown extent or more of them than a Shape holds.
+/// Nothing, too, for an unknown extent and for more extents than a Shape holds.
 std::optional<Shape> read_shape(const RawValue& raw);
 
 /// The text form of a value.

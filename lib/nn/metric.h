@@ -34,7 +34,7 @@ const MetricDef* find_metric(std::string_view name);
 /// The names of the metric's counters: its own for a mean, else `<metric>/<counter>`, alphabetical.
 /// A weighted metric has the sum of the weights as its last one.
 std::vector<std::string> counter_names(std::string_view metric);
-/// Those of all metrics, one after another.
+/// The counters of all metrics, one metric after another.
 std::vector<std::string> counter_names(std::span<const std::string> metrics);
 
 /// The metric that a counter belongs to.

@@ -1,5 +1,5 @@
 #pragma once
-// From the `model` section of a config to layers, and from layers to the nodes of a forward pass.
+// Builds layers from the `model` section of a config, and from layers the nodes of a forward pass.
 
 #include <memory>
 #include <string>

@@ -130,7 +130,7 @@ Value mask_weights(StepDraft& step, Value mask, Value losses) {
   const Value number = b.add("Maximum",
                              {step.kept.valid() ? step.kept : graph::ops::reduce(b, "Sum", kept),
                               b.scalar(DType::float32, 1)});
-  // Of all samples whose steps are counted.
+  // The steps of all samples of the batch, kept or not.
   const std::int64_t rows = step.share.ranks > 1 ? step.share.batch : step.share.rows;
   const Value all =
       b.scalar(DType::float32, static_cast<double>(shape.elements() / step.part.rows * rows));
@@ -214,8 +214,8 @@ Value count_kept(StepDraft& step, Value mask) {
   return b.add("StopGradient", {kept});
 }
 
-/// Where the output has a mask: begins the graph, still empty, of a step in several parts with the
-/// steps that it keeps in all of them, by which the loss of the first one is divided already.
+/// Begins the graph of a step that is computed in several parts with the number of steps that the
+/// output's mask keeps in all parts, by which the loss of each is divided. Nothing without a mask.
 void count_kept_of_all_parts(StepDraft& step) {
   StepDraft whole(step.spec, step.data, step.share, step.purpose);
   whole.parts = 1;

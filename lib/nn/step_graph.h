@@ -113,24 +113,23 @@ void build_loss(StepDraft& step);
 /// Errors: UserError(config) when no weight reaches the loss, or an op on the way has no gradient.
 void differentiate_loss(StepDraft& step);
 
-/// Where precision.grad_dtype is float32: replaces gradients of weights that are rounded to 16 bits
-/// before they become float32 by ones that are computed in float32.
+/// With precision.grad_dtype float32, replaces weight gradients that are rounded to 16 bits before
+/// they become float32 by ones that are computed in float32.
 void promote_weight_gradients(StepDraft& step);
 
-/// Where the samples are computed in several parts: appends loss and gradients of the further ones,
-/// each after the gradients of the one before were added, so that the memory of activations is that
-/// of one part. Sums of gradients are float32, rounded to the dtype of the gradient once. Moving
+/// For a batch that is computed in several parts, appends loss and gradients of all but the first,
+/// each after the gradients of the one before were added, so that activations need the memory of
+/// one part. Sums of gradients are float32, rounded to the dtype of the gradient once. Moving
 /// statistics are set to their mean over the parts, states to the rows of all of them.
 void accumulate_gradients(StepDraft& step);
 
 /// The part that the mean over a share has in the mean over its batch.
 graph::Value weighted_by_share(graph::Builder& b, graph::Value mean, const BatchShare& share);
 
-/// Where the run has several ranks: replaces the gradients, still scaled, by their sums over the
-/// ranks, in parallel.all_reduce_dtype, and so the loss, the metrics and the values that moving
-/// statistics are set to, in float32. The finite check then says the same on all ranks. Where the
-/// ranks divide masters and slots, the gradients become slices of the sums, and the weights the
-/// masters.
+/// In a run of several ranks, replaces the gradients, still scaled, by their sums over the ranks in
+/// parallel.all_reduce_dtype, and the loss, the metrics and the new moving statistics by theirs in
+/// float32. The finite check then has the same result on all ranks. Where the ranks divide masters
+/// and slots, the gradients become slices of the sums, and the weights the masters.
 void all_reduce(StepDraft& step);
 
 /// Appends unscaling and the finite check, clipping, optimizer updates, the exchange of divided

@@ -26,7 +26,7 @@ void warn(std::vector<config::Warning>& warnings,
   warnings.push_back(config::warning(code, std::move(where), std::move(message)));
 }
 
-/// Where a rewrite emulates float16, its casts are in the graph.
+/// Whether any value is float16; the casts of a rewrite that emulates float16 are in the graph.
 bool uses_float16(const graph::Graph& graph) {
   for (int id = 0; id < graph.size(); ++id) {
     const std::vector<graph::TensorType>& outputs = graph.node(id).outputs;

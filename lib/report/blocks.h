@@ -154,7 +154,7 @@ struct Classes {
   std::vector<std::vector<std::int64_t>> confusion;  ///< [label][prediction]
   void fields(Fields& f);
 };
-/// Nothing without classes.
+/// The results per class and the confusion matrix; nothing for a model without classes.
 std::optional<Classes> classes_block(const train::Confusion& confusion,
                                      const std::vector<std::string>& class_names);
 

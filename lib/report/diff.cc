@@ -110,7 +110,7 @@ Json precision_of(const TrainReport& report, const TrainReport&) {
   return precision_words_of(report.precision);
 }
 
-/// Of the policies whose precision both studies tell.
+/// The precision of each policy for which both studies have one.
 template <class Study>
 Json precision_of(const Study& report, const Study& other) {
   Json policies = Json::object();

@@ -213,7 +213,7 @@ class Explainer {
     if (into < 0) into = launched(id, seen);
     if (into < 0) return;
     const std::string& name = graph_.node(into).name;
-    // Of 16 bits in the model, and in float32 of operands that other ops widened (share_widened).
+    // The op has 16 bits in the model, but runs in float32 on shared operands (share_widened).
     const bool widened =
         launches_.float32.contains(name) && is_half(graph_.node(into).outputs[0].dtype);
     const std::string kernel = launches_.kernels.at(name) + (widened ? " by float32" : "");

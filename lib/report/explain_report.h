@@ -29,8 +29,8 @@ struct ExplainedOp {
   double bytes = 0;        ///< of floating outputs
   double half_bytes = 0;   ///< of 16-bit outputs
   std::vector<int> reads;  ///< indices of the ops whose values it uses
-  /// Of a 16-bit matmul or convolution on a CPU: the cost model's prediction for each kernel,
-  /// the fastest first.
+  /// The cost model's predictions for the kernels of a 16-bit matmul or convolution on a CPU,
+  /// the fastest first; empty for other ops.
   std::vector<Prediction> predicted = {};
 
   void fields(Fields& f);

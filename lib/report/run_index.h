@@ -33,7 +33,7 @@ struct Ending {
   std::array<int, 2> run;    ///< exit codes of training: usually, and where the target was missed
   std::array<int, 3> study;  ///< those of a comparison or benchmark, the usual one first
 };
-/// In place of an exit code: null in the report, and none, as studies have no such ending.
+/// Values instead of an exit code: null in the report; an ending that studies do not have.
 inline constexpr int k_null_code = -1, k_no_code = -2;
 
 /// Errors: InternalError for an unknown word.
@@ -63,13 +63,13 @@ struct RunEntry {
   /// policies, for a run resumed under another policy those in turn.
   std::vector<std::string> policies;
   std::optional<std::int64_t> epochs;  ///< completed ones; none for benchmarks
-  /// By the name with the split: test_accuracy, val_loss, ... For a training run the values after
-  /// its last epoch, for a comparison the means of its baseline.
+  /// Values by metric and split: test_accuracy, val_loss, ... A training run has those after its
+  /// last epoch, a comparison the means of its baseline.
   std::map<std::string, double> metrics;
   std::string metric;  ///< the main one among `metrics`; "" if there are none
   /// Median in ms: for a comparison the baseline's, for a benchmark the first policy's.
   std::optional<double> step_time;
-  /// Of a comparison or benchmark, in the order of `policies`.
+  /// The results of a comparison or benchmark, in the order of `policies`.
   std::vector<PolicyResult> results;
   std::string listed_policy;  ///< the one of `results` that `metrics` and `step_time` are of, or ""
   std::string started_at;     ///< UTC; "" if no file holds it

@@ -26,7 +26,7 @@ struct StepPrediction {
   std::vector<PredictedLaunch> launches;
   void fields(Fields& f);
 
-  /// Of the launch of that name; nothing without one.
+  /// The predicted time of a launch; nothing where no launch has that name.
   std::optional<double> ms_of(std::string_view name) const;
 };
 
@@ -36,7 +36,7 @@ std::optional<StepPrediction> predict_step(const graph::Graph& lowered,
                                            const std::function<std::string(int)>& kernel_of,
                                            int compute_capability,
                                            bool tf32);
-/// Of the training plan of a session on a device; nothing on a CPU.
+/// The prediction for the training plan of a session on a device; nothing on a CPU.
 std::optional<StepPrediction> predict_step(train::Session& session);
 
 }  // namespace halfstep::report

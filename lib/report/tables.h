@@ -24,7 +24,7 @@ Rows segment_rows(const TrainReport& report);
 /// The benchmark as text: a line per policy, the profile by op and by layer, notes.
 std::string bench_table(const BenchReport& report);
 
-/// Its first table.
+/// The rows of the first table of bench_table().
 Rows bench_rows(const BenchReport& report);
 
 /// The comparison for people, from its report: the legend, a row per policy, advice, gates,

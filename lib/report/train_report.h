@@ -73,9 +73,10 @@ struct TrainReport {
   NonfiniteMap nonfinite;
   void fields(Fields& f);
 
-  /// As asked for: a policy, or "rewrite:bfloat16" where it is the one at the end.
+  /// The requested precision of a segment: a policy, "rewrite", or, where it is that of the end of
+  /// the run, "rewrite:bfloat16".
   std::string policy_of(const train::Segment& segment) const;
-  /// Those of its segments in turn, usually one; the last is that of `precision`.
+  /// The precision of each segment in order, usually one; the last is that of `precision`.
   std::vector<std::string> policies() const;
 };
 

@@ -139,7 +139,7 @@ Term read_term(Reader& reader) {
   return term;
 }
 
-/// In this order "and" is the minimum and "or" the maximum.
+/// Three-valued logic, ordered so that "and" is the minimum and "or" the maximum.
 enum class Truth { no, unknown, yes };
 
 Truth truth(const std::optional<bool>& holds) {

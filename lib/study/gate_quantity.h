@@ -34,7 +34,7 @@ struct Quantity {
 /// Errors: UserError(config) with the nearest name.
 Quantity resolve_quantity(const std::string& text, const ComparisonNames& names);
 
-/// Nothing where the comparison has no value: one seed has no interval.
+/// The value of a quantity; nothing where the comparison has none, as one seed has no interval.
 std::optional<double> value_of(const Quantity& quantity, const report::CompareReport& comparison);
 
 }  // namespace halfstep::study

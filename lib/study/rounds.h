@@ -93,7 +93,7 @@ class Rounds {
   bool asked_to_leave();
   /// `completed` unless there was a request to leave.
   train::Status left_as() const { return left_as_; }
-  /// Of the policies that have begun their first round.
+  /// The facts about each policy that has begun its first round.
   const std::map<std::string, PolicyFacts>& facts() const { return facts_; }
   /// A note when other processes kept the processors busy before the study itself created load, ""
   /// otherwise.

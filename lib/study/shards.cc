@@ -146,7 +146,7 @@ std::unique_ptr<DirectoryLock> lock_when_free(const std::string& directory) {
     try {
       return std::make_unique<DirectoryLock>(directory);
     } catch (const UserError&) {
-      // Where nobody holds it, somebody has just dropped it, or it cannot be made at all.
+      // A lock that no process holds was just released, or cannot be created at all.
       if (!directory_in_use(directory).value_or(false)) ++unlocked;
       if (attempt == k_attempts || unlocked == k_attempts_unlocked) throw;
     }

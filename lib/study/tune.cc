@@ -399,7 +399,7 @@ TuneResult tune(const backend::Backend& cpu, const TuneOptions& options) {
       }
     }
   };
-  // By the best rate so far, which a later pass may raise.
+  // A kernel is disturbed relative to the best rate so far, which a later pass may raise.
   const auto disturbed = [&](const TimedKernel& kernel) {
     return std::isinf(kernel.best(k_full_rate * peak.value()));
   };

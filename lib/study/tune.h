@@ -34,7 +34,7 @@ struct TuneResult {
   /// Processor time of one thread, for k_nominal_batch samples.
   std::vector<backend::CostModel::Sample> samples;
   double peak_gflops = 0;  ///< register peak of the fastest unit: the best burst
-  /// That peak on one thread and on all processors that the process may use.
+  /// The register peak on one thread and on all processors that the process may use.
   std::vector<backend::CostModel::Peak> peaks;
   /// The number of `samples` that were never timed between two bursts near the peak (at least 85 %
   /// of the best burst of the whole measurement).

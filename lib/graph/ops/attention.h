@@ -43,7 +43,7 @@ struct AttentionGeometry {
   constexpr std::int64_t seen(std::int64_t i) const { return causal && i < keys ? i + 1 : keys; }
 };
 
-/// Of a node's operands query, key and value; reads scale, causal and layout. Errors: ShapeError.
+/// The geometry of a node with these operands; reads scale, causal and layout. Errors: ShapeError.
 AttentionGeometry attention_geometry(const Attrs& attrs,
                                      const Shape& query,
                                      const Shape& key,

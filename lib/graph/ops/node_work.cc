@@ -50,8 +50,8 @@ double flops_of(const Graph& graph, const Node& node) {
     return 2 * outputs * static_cast<double>(x[contracted]);
   }
   if (node.is(ops::k_fused_attention, ops::k_fused_attention_grad)) {
-    // Those of the matmuls that it replaces: unseen scores count, and scores that the gradient
-    // computes again do not.
+    // The operations of the matmuls that it replaces: masked scores count, and scores that the
+    // gradient computes again do not.
     const bool to_result = node.is(ops::k_fused_attention);
     const auto shape = [&](std::size_t i) -> const Shape& {
       return graph.type(node.inputs[to_result ? i : i + 1]).shape;

@@ -12,10 +12,10 @@ namespace halfstep::graph {
 
 /// The work of a launch in one step, of the batch of the graph's shapes.
 struct NodeWork {
-  /// Of matmuls, convolutions, attention and recurrent layers, two per multiply-add; 0 for other
+  /// Two per multiply-add of matmuls, convolutions, attention and recurrent layers; 0 for other
   /// ops.
   double flops = 0;
-  /// Read and written, each tensor once; a variable that the node changes counts twice, and a
+  /// Bytes read and written, each tensor once; a variable that the node changes counts twice, and a
   /// lookup reads as many rows as it writes.
   double bytes = 0;
 };

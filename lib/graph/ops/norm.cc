@@ -99,7 +99,7 @@ std::vector<Shape> infer_moments(const InferContext& c) {
   return {channels, channels};
 }
 
-/// Of an op on x, input `at`, and on vectors of channels after it.
+/// The shape rule of an op whose input `at` is x, followed by vectors of channels.
 template <std::size_t at>
 std::vector<Shape> infer_part(const InferContext& c) {
   const Shape& x = c.input(at).shape;

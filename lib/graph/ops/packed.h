@@ -21,13 +21,13 @@ struct PackedFormat {
   bool operator==(const PackedFormat&) const = default;
 };
 
-/// Of a PackOperand or PackedVariable.
+/// The format of the result of a PackOperand or PackedVariable.
 PackedFormat packed_format(const Attrs& attrs);
-/// Of the operands of a matmul over values of `dtype`: several partial products are those of parts.
+/// The format of a matmul's operands of `dtype`: several partial products are those of parts.
 constexpr PackedFormat operand_format(DType dtype, std::int64_t products) {
   return {dtype, products > 1 ? 2 : 1};
 }
-/// Of the operands of a PackedMatMul or PackedMatMulUpdate, and of its packed results.
+/// The format of operands and packed results of a PackedMatMul or PackedMatMulUpdate.
 PackedFormat operand_format(const Attrs& attrs);
 
 /// Blocks along n rows, columns or reduction elements.

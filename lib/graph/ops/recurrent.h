@@ -42,8 +42,8 @@ struct RnnGeometry {
   constexpr std::int64_t position(std::int64_t i) const { return backwards ? steps - 1 - i : i; }
 };
 
-/// Of a node whose operand [batch, steps, units] or projections [batch, steps, gates * units] have
-/// this shape; reads rnn_mode, go_backwards and is_training. Errors: ShapeError.
+/// Geometry of a node with projections [batch, steps, gates * units], or of a gradient node with
+/// output [batch, steps, units]. Reads rnn_mode, go_backwards and is_training. Errors: ShapeError.
 RnnGeometry rnn_geometry(const Attrs& attrs, const Shape& projections);
 RnnGeometry rnn_grad_geometry(const Attrs& attrs, const Shape& output);
 

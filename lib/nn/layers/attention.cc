@@ -201,7 +201,7 @@ struct MultiHeadAttention : RandomElements {
     const Value scaled = b.add("Mul", {query, b.scalar(b.dtype(query), factor)});
     const Value weights =
         attention_weights(c, batch_product(b, scaled, key, true), use_causal_mask, in.mask);
-    // As in Keras, those before the dropout.
+    // As in Keras, the output has the weights before the dropout.
     if (return_attention_scores) c.further.push_back({weights});
     const Value seen = batch_product(b, drop(c, weights, b.shape(weights)), value, false);
 

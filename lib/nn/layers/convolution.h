@@ -71,19 +71,19 @@ struct Convolution {
                         std::string_view op,
                         graph::Value x,
                         graph::Value filter) const;
-  /// Bias and activation.
+  /// Adds the bias and applies the activation.
   graph::Value finish(LayerContext& c, graph::Value y) const;
 };
 
 void filters_field(config::Fields& f, std::int64_t& filters);
 
-/// Those with a kernel that mixes channels.
+/// A convolution whose kernel mixes channels.
 struct KernelConvolution : Convolution {
   std::int64_t filters = 0;
   InitializerSpec kernel_initializer{"glorot_uniform"};
   std::optional<RegularizerSpec> kernel_regularizer;
 
-  /// Those of the output, and those of the kernel.
+  /// The fields of the output, and those of the kernel.
   void other_fields(config::Fields& f);
   void check(Diagnostics& diagnostics, const Where& where) const;
   graph::Value kernel(LayerContext& c, const Shape& shape) const {
@@ -91,7 +91,7 @@ struct KernelConvolution : Convolution {
   }
 };
 
-/// Those whose filters see all channels, or those of their group.
+/// A convolution whose filters see all channels, or those of their group.
 struct GroupedConvolution : KernelConvolution {
   std::int64_t groups = 1;
 

@@ -22,7 +22,7 @@ struct WindowWords {
   std::string_view extents, cells, unit, moves, extent, whole;
 };
 
-/// Those for extents of type T: one number, a Pair or a Triple.
+/// The words for extents of type T: one number, a Pair or a Triple.
 template <class T>
 constexpr WindowWords window_words() {
   if constexpr (std::is_same_v<T, config::Triple>) {

@@ -131,8 +131,8 @@ struct ChosenExtents {
   Shape weight() const { return Shape(std::span<const std::int64_t>(extents)); }
 };
 
-/// Over some axes of each sample. Dtypes: computed in float32 whatever the policy, the result cast
-/// to the compute dtype. Source: Ba, Kiros and Hinton 2016.
+/// Normalizes some axes of each sample. Dtypes: computed in float32 under every policy, the result
+/// cast to the compute dtype. Source: Ba, Kiros and Hinton 2016.
 struct LayerNormalization {
   static constexpr MaskUse k_masks = MaskUse::passed;
   SampleAxes axis;
@@ -170,7 +170,7 @@ struct LayerNormalization {
   }
 };
 
-/// Over the elements of each group of channels of each sample, the last axis. Dtypes: as
+/// Normalizes the elements of each group of channels, the last axis, of each sample. Dtypes: as
 /// LayerNormalization. Source: Wu and He 2018.
 struct GroupNormalization {
   static constexpr MaskUse k_masks = MaskUse::passed;

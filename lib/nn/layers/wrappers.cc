@@ -127,7 +127,7 @@ struct Bidirectional {
     diagnostics.error(other.where, "both layers must have the same number of states");
   }
 
-  /// None where the config of a layer has errors.
+  /// The number of states of both layers; 0 where the config of a layer has errors.
   std::size_t states() const { return forward.layer == nullptr ? 0 : 2 * forward.layer->states(); }
   std::size_t outputs() const {
     const bool return_state = forward.layer != nullptr && forward.layer->recurrence()->return_state;
@@ -186,7 +186,7 @@ struct Bidirectional {
     }
   }
 
-  /// Nothing and an error where the layer is not recurrent.
+  /// Reads the inner layer. A layer that is not recurrent is reported and left out.
   static Inner read_recurrent(const config::Typed& typed, Diagnostics& diagnostics) {
     Inner inner = Inner::read(typed, diagnostics);
     if (inner.layer == nullptr || inner.layer->recurrence()) return inner;
