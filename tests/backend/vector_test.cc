@@ -330,4 +330,85 @@ TEST_CASE("vector: GELU is exact to 3e-7 of its input, and its far tail is no ca
   }
 }
 
+TEST_CASE("vector: an lstm's step has the bits of its ops under every instruction set") {
+  constexpr std::int64_t k_units = 37;
+  // Rows of units: sums, bias and projections of four gates, then carry, dh, direct and dy.
+  std::vector<float> x(20 * k_units);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = 4 * std::sin(static_cast<float>(i * i));
+  x[3] = NAN;
+  x[2 * k_units + 5] = HUGE_VALF;
+  x[k_units + 7] = -200;
+  const auto unit = [&](std::int64_t i) { return x.data() + i * k_units; };
+  for (Isa isa : isas()) {
+    CAPTURE(backend::name(isa));
+    const vector::Loops& l = vector::loops(isa);
+    const auto apply = [&](std::string_view op, std::vector<const float*> in) {
+      const auto* row = std::find_if(
+          l.maps.begin(), l.maps.end(), [&](const vector::MapRow& r) { return op == r.op; });
+      REQUIRE(row != l.maps.end());
+      std::vector<float> y(k_units);
+      row->loop(y.data(), in.data(), k_units, 0);
+      return y;
+    };
+    const auto binary = [&](std::string_view op, const auto& a, const auto& b) {
+      return apply(op, {&a[0], &b[0]});
+    };
+    std::vector<float> gates(4 * k_units), c(unit(12), unit(13)), saved(k_units), h(k_units);
+    l.lstm({unit(0), unit(4), unit(8), gates.data(), c.data(), saved.data(), h.data()}, k_units);
+    std::vector<float> dz(4 * k_units), dc(unit(16), unit(17));
+    l.lstm_grad(
+        {gates.data(), c.data(), unit(12), unit(13), unit(14), unit(15), dz.data(), dc.data()},
+        k_units);
+
+    std::vector<float> gate[4];
+    for (std::int64_t i = 0; i < 4; ++i) {
+      const auto sums = binary("AddV2", binary("AddV2", unit(i), unit(4 + i)).data(), unit(8 + i));
+      gate[i] = apply(i == 2 ? "Tanh" : "Sigmoid", {sums.data()});
+    }
+    const auto& [in, forget, candidate, out] = gate;
+    const auto after =
+        binary("AddV2", binary("Mul", unit(12), forget), binary("Mul", in, candidate));
+    const auto y = apply("Tanh", {after.data()});
+    const auto total = binary("AddV2", binary("AddV2", unit(13), unit(14)), unit(15));
+    const auto through =
+        binary("AddV2", unit(16), binary("TanhGrad", y, binary("Mul", total, out)));
+    const std::vector<float> wanted[] = {
+        in,
+        forget,
+        candidate,
+        out,
+        after,
+        after,
+        binary("Mul", y, out),
+        binary("SigmoidGrad", in, binary("Mul", through, candidate)),
+        binary("SigmoidGrad", forget, binary("Mul", through, unit(12))),
+        binary("TanhGrad", candidate, binary("Mul", through, in)),
+        binary("SigmoidGrad", out, binary("Mul", total, y)),
+        binary("Mul", through, forget)};
+    const float* const got[] = {&gates[0],
+                                &gates[k_units],
+                                &gates[2 * k_units],
+                                &gates[3 * k_units],
+                                &c[0],
+                                &saved[0],
+                                &h[0],
+                                &dz[0],
+                                &dz[k_units],
+                                &dz[2 * k_units],
+                                &dz[3 * k_units],
+                                &dc[0]};
+    for (std::size_t i = 0; i < std::size(wanted); ++i) {
+      CAPTURE(i);
+      std::int64_t wrong = 0;
+      for (std::size_t k = 0; k < k_units; ++k) {
+        const float want = wanted[i][k];
+        wrong += std::isnan(want) ? !std::isnan(got[i][k])
+                                  : std::bit_cast<std::uint32_t>(want) !=
+                                        std::bit_cast<std::uint32_t>(got[i][k]);
+      }
+      CHECK(wrong == 0);
+    }
+  }
+}
+
 }  // namespace halfstep::testing

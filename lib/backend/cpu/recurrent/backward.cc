@@ -136,13 +136,18 @@ class Backward {
     /// The gradients of one sample's gates at a step.
     void retreat(I64 r, I64 step) {
       const I64 row = row_at(r, step);
+      const bool taken = f.all_taken_ || args.in[9].as<bool>()[row];
       float* total = dh_of(r);
-      RowMath::apply(m.add, total, total, direct + r * n, n);
-      RowMath::apply(m.add, total, total, m.source.read(args.in[0].data, row * n, n, dy), n);
-      if (!f.all_taken_) {
-        if (!args.in[9].as<bool>()[row]) return keep(r, row, total);
-        std::fill_n(direct + r * n, n, 0.0F);
+      const float* dy_row = m.source.read(args.in[0].data, row * n, n, dy);
+      if (m.lstm_grad != nullptr && taken) {
+        whole_lstm(r, step, dy_row);
+        if (!f.all_taken_) std::fill_n(direct + r * n, n, 0.0F);
+        return;
       }
+      RowMath::apply(m.add, total, total, direct + r * n, n);
+      RowMath::apply(m.add, total, total, dy_row, n);
+      if (!taken) return keep(r, row, total);
+      if (!f.all_taken_) std::fill_n(direct + r * n, n, 0.0F);
       const float* gates = g.saved > 0 ? m.source.read(args.in[6].data, row * 4 * n, 4 * n, saved)
                                        : m.source.read(args.in[5].data, row * n, n, saved);
       if (g.mode == RnnMode::lstm) {
@@ -168,13 +173,31 @@ class Backward {
       m.store(args.out[1].data, row * g.columns(), g.columns(), dz);
     }
 
+    /// The carry before step `step`.
+    const float* carry(I64 r, I64 step) const {
+      return step == 0 ? args.in[4].as<float>() + (first + r) * n
+                       : args.in[7].as<float>() + row_at(r, step - 1) * n;
+    }
+
+    void whole_lstm(I64 r, I64 step, const float* dy_row) const {
+      const I64 row = row_at(r, step), columns = g.columns();
+      float* to = m.sink.place(args.out[0].data, row * columns, dz);
+      m.lstm_grad({m.source.read(args.in[6].data, row * columns, columns, saved),
+                   carry(r, step + 1),
+                   carry(r, step),
+                   dh_of(r),
+                   direct + r * n,
+                   dy_row,
+                   to,
+                   dc_of(r)},
+                  n);
+      m.sink.store(args.out[0].data, row * columns, columns, to);
+    }
+
     void lstm(I64 r, I64 step, const float* total, const float* gates) const {
       const float *in = gates, *forget = gates + n, *candidate = gates + 2 * n,
                   *out = gates + 3 * n;
-      const float* carries = args.in[7].as<float>();
-      const float* c = carries + row_at(r, step) * n;
-      const float* c_before =
-          step == 0 ? args.in[4].as<float>() + (first + r) * n : carries + row_at(r, step - 1) * n;
+      const float *c = carry(r, step + 1), *c_before = carry(r, step);
       float* dc = dc_of(r);
       m.cell.apply(spare, c, n);  // h = out * spare
       RowMath::apply(m.mul, other, total, spare, n);

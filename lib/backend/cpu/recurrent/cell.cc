@@ -53,7 +53,15 @@ RowMath::RowMath(const vector::Loops& loops, const NodeView& node)
       cell(loops, node.attrs().get<std::string>("activation")),
       gate(loops, node.attrs().get<std::string>("recurrent_activation")),
       source(loops, node.input(0).dtype),
-      sink(loops, node.input(0).dtype) {}
+      sink(loops, node.input(0).dtype) {
+  const auto is = [&](std::string_view attr, std::string_view value) {
+    return node.attrs().get<std::string>(attr) == value;
+  };
+  if (!is("rnn_mode", "lstm") || !is("activation", "Tanh")) return;
+  if (!is("recurrent_activation", "Sigmoid")) return;
+  lstm = loops.lstm;
+  lstm_grad = loops.lstm_grad;
+}
 
 void RowMath::store(void* to, I64 i, I64 n, const float* x) const {
   if (sink.loop != nullptr) {

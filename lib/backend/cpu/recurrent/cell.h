@@ -36,6 +36,9 @@ class RowActivation {
 struct RowMath {
   vector::Map add, sub, mul;
   RowActivation cell, gate;
+  /// Loops of a whole step of an lstm with tanh and sigmoid; null for other layers.
+  void (*lstm)(const vector::LstmRow& s, I64 n) = nullptr;
+  void (*lstm_grad)(const vector::LstmGradRow& s, I64 n) = nullptr;
   vector::Source source;  ///< of the node's dtype
   vector::Sink sink;
 

@@ -43,4 +43,21 @@ struct ScoreBlocks {
   const float* taken;  ///< null: all of them
 };
 
+/// One sample's step of an lstm with tanh and sigmoid. Rows of gates: input, forget, candidate and
+/// output, `n` of each; all others have n values.
+struct LstmRow {
+  const float *sums, *bias, *in;  ///< the sums of the gates are sums + bias + in
+  float* gates;                   ///< may be `sums`
+  float* c;                       ///< the carry, in place
+  float *c_saved, *h;             ///< c_saved: a copy of the new carry; may be c
+};
+
+/// The same step backwards: the gradient of h is dh + direct + dy.
+struct LstmGradRow {
+  const float *gates, *c, *c_before;  ///< c: the new carry
+  const float *dh, *direct, *dy;
+  float* dz;  ///< of the sums of the gates
+  float* dc;  ///< of the carry, in place: of the new one, then of the one before
+};
+
 }  // namespace halfstep::backend::cpu::vector

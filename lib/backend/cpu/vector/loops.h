@@ -131,6 +131,8 @@ struct Loops {
       float* const* y, const float* dy, const float* x, const NormRow& p, std::int64_t n);
   void (*add_relu)(float* y, const float* x, const float* side, std::int64_t n);
 
+  void (*lstm)(const LstmRow& s, std::int64_t n);
+  void (*lstm_grad)(const LstmGradRow& s, std::int64_t n);
   void (*add_scaled)(float* y, const float* x, float scale, std::int64_t n);
   void (*scale)(float* y, const float* x, float factor, std::int64_t n);
 
