@@ -5,6 +5,7 @@
 
 #include "backend/cpu/reference/loops.h"
 #include "backend/cpu/reference/reference.h"
+#include "backend/cpu/workspace_layout.h"
 
 namespace halfstep::backend::cpu {
 namespace {
@@ -34,6 +35,23 @@ decltype(auto) dispatch_word(DType dtype, F&& f) {
   }
 }
 
+/// Copies `count` runs of `run` elements, which are `strides` apart; `size` is the bytes of a run,
+/// a constant so that the copy is inlined, or 0 for any number.
+template <std::size_t size, class Word>
+void copy_runs(const Word* x,
+               Word* y,
+               std::int64_t run,
+               std::int64_t count,
+               const std::array<std::int64_t, 2>& strides) {
+  for (; count > 0; --count, x += strides[0], y += strides[1]) {
+    if constexpr (size > 0) {
+      std::memcpy(y, x, size);
+    } else {
+      std::copy_n(x, run, y);
+    }
+  }
+}
+
 /// The last axes along which both sides are dense are copied as one run.
 template <class Word>
 void run_copy(const Copy& c, const Word* x, Word* y) {
@@ -43,11 +61,38 @@ void run_copy(const Copy& c, const Word* x, Word* y) {
     return c.shape[axis] == 1 || (c.strides[0][axis] == run && c.strides[1][axis] == run);
   };
   while (rank > 0 && dense(rank - 1)) run *= c.shape[--rank];
-  const Shape outer(c.shape.dims().first(rank));
+  const auto copy = [&] {
+    switch (static_cast<std::size_t>(run) * sizeof(Word)) {
+      case sizeof(Word):
+        return copy_runs<sizeof(Word), Word>;
+      case 32:
+        return copy_runs<32, Word>;
+      case 64:
+        return copy_runs<64, Word>;
+      case 128:
+        return copy_runs<128, Word>;
+      default:
+        return copy_runs<0, Word>;
+    }
+  }();
   const std::int64_t grain = k_grain / std::max<std::int64_t>(run, 1) + 1;
-  parallel_for(outer.elements(), grain, [&](std::int64_t begin, std::int64_t end) {
-    walk(outer, c.strides, begin, end, [&](std::int64_t, const auto& at) {
-      std::copy_n(x + c.from + at[0], run, y + c.to + at[1]);
+  // The last axis of runs is a loop without an odometer.
+  std::int64_t inner = 1;
+  std::array<std::int64_t, 2> strides{};
+  if (rank > 0) {
+    inner = c.shape[--rank];
+    strides = {c.strides[0][rank], c.strides[1][rank]};
+  }
+  const Shape outer(c.shape.dims().first(rank));
+  parallel_for(outer.elements() * inner, grain, [&](std::int64_t begin, std::int64_t end) {
+    walk(outer, c.strides, begin / inner, divide_up(end, inner), [&](std::int64_t i, auto& at) {
+      const std::int64_t from = std::max(begin - i * inner, std::int64_t{0});
+      const std::int64_t to = std::min(end - i * inner, inner);
+      copy(x + c.from + at[0] + from * strides[0],
+           y + c.to + at[1] + from * strides[1],
+           run,
+           to - from,
+           strides);
     });
   });
 }
@@ -124,7 +169,9 @@ Prepared prepare_pad(const NodeView& node, const Capabilities&) {
     return launch([copy](const Args& args) {
       Word* y = args.out[0].as<Word>();
       const Word value = args.in.size() > 2 ? args.in[2].as<Word>()[0] : Word{};
-      std::fill_n(y, args.out[0].elements(), value);
+      parallel_for(args.out[0].elements(), k_grain, [&](std::int64_t begin, std::int64_t end) {
+        std::fill_n(y + begin, end - begin, value);
+      });
       run_copy(copy, args.in[0].as<Word>(), y);
     });
   });
@@ -234,7 +281,7 @@ Prepared prepare_one_hot(const NodeView& node, const Capabilities&) {
 
 /// y[outer, j, inner] = params[outer, indices[j], inner], 0 where the index is out of range, as
 /// TensorFlow does on a GPU.
-Prepared prepare_gather(const NodeView& node, const Capabilities&) {
+Prepared prepare_gather_v2(const NodeView& node, const Capabilities&) {
   const Shape& params = node.input(0).shape;
   const std::size_t axis = front(constant(node, 2).at(0), params.rank());
   const std::int64_t outer = params.elements(0, axis);
@@ -293,7 +340,7 @@ std::vector<Kernel> array_kernels() {
       {"ConcatV2", "reference/concat_v2", accepts_concat, prepare_concat},
       {"ExpandDims", "reference/expand_dims", executable},
       {"Fill", "reference/fill", executable, prepare_fill},
-      {"GatherV2", "reference/gather_v2", constants<2>, prepare_gather},
+      {"GatherV2", "reference/gather_v2", constants<2>, prepare_gather_v2},
       {"OneHot", "reference/one_hot", executable, prepare_one_hot},
       {"Pad", "reference/pad", constants<1>, prepare_pad},
       {"PadV2", "reference/pad_v2", constants<1>, prepare_pad},
