@@ -112,6 +112,8 @@ struct Kernel {
   /// Converts whole 16-bit operands to float32, computes on these and rounds the result: the op in
   /// float32 between casts has the same bits.
   bool widens = false;
+  /// Of float32, and faster than a kernel that packs and widens 16-bit operands.
+  bool beats_packing = false;
 };
 
 }  // namespace halfstep::backend

@@ -29,6 +29,9 @@ struct Target {
   std::int64_t row_multiple = 1;
   /// Whether the kernel of a 16-bit op converts its operands to float32 (backend::Kernel::widens).
   KernelSupport widens = {};
+  /// Whether the kernel of a float32 MatMul is faster than a PackedMatMul of operands that it
+  /// widens (backend::Kernel::beats_packing).
+  KernelSupport beats_packing = {};
 };
 
 /// The graph without nodes that no fetch and no update depends on. Order and names are kept.
@@ -109,7 +112,8 @@ graph::Graph pad_logits(const graph::Graph& graph, const Target& target);
 /// device. Bit-identical.
 graph::Graph group_assignments(const graph::Graph& graph, const Target& target);
 
-/// Turns each 16-bit MatMul into a PackedMatMul over packed operands where packing pays. An
+/// Turns each 16-bit MatMul into a PackedMatMul over packed operands where packing pays, and where
+/// share_widened would not make it a float32 MatMul that beats packing. An
 /// operand that several matmuls use in the same layout is packed once, directly from float32 when
 /// it is a cast (except from the result of an elementwise op, which fuse_elementwise lets store the
 /// cast value).

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <tuple>
 
 #include "graph/ops/ops.h"
@@ -38,6 +39,21 @@ bool arrives_packed(const graph::Graph& graph, Value x) {
     x = node.inputs[0];
   }
   return false;
+}
+
+/// Whether share_widened makes the MatMul one of float32 for a kernel that beats packing.
+bool better_widened(const graph::Graph& graph, const graph::Node& product, const Target& target) {
+  std::vector<graph::OpInput> inputs = graph::inputs_of(graph, product);
+  const auto fits = [](const graph::OpInput& x) { return fits_cache(x.type.shape); };
+  if (!target.beats_packing || !target.widens || !fits_cache(product.outputs[0].shape) ||
+      !std::all_of(inputs.begin(), inputs.end(), fits) || !target.widens({product, inputs})) {
+    return false;
+  }
+  graph::Attrs attrs = product.attrs;
+  attrs.set("T", DType::float32);
+  for (graph::OpInput& x : inputs) x.type.dtype = DType::float32;
+  return target.beats_packing(
+      graph::describe(graph::op_table(), "MatMul", std::move(inputs), std::move(attrs)));
 }
 
 /// Whether the MatMul is to be packed, given the cost of its operands.
@@ -95,6 +111,7 @@ graph::Graph pack_matmuls(const graph::Graph& graph, const Target& target) {
     // The node of the old graph, whose operands tell how they arrive.
     const graph::Node& node = graph.node(product.node);
     if (!is_half(node.outputs[0].dtype) || node.outputs[0].shape.elements() == 0) return {};
+    if (better_widened(graph, node, target)) return {};
     std::vector<std::int64_t> products{1};
     if (node.outputs[0].dtype == DType::float16) products = {target.float16_products, 1};
     for (const std::int64_t count : products) {

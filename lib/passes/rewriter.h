@@ -53,6 +53,12 @@ bool is_float_or_half(const graph::Node& node);
 /// Whether an op can store its result in another dtype, fused with the cast by fuse_elementwise.
 bool is_elementwise(const graph::Node& node);
 
+/// Whether a value in float32 takes at most 4 MiB, which a last-level cache holds beside others. A
+/// larger one keeps its 16 bits in memory, which it halves.
+inline bool fits_cache(const Shape& shape) {
+  return shape.elements() * static_cast<std::int64_t>(sizeof(float)) <= std::int64_t{4} << 20;
+}
+
 /// A node that replaces others. Nodes that are -1 are the root of the pattern.
 struct NewNode {
   /// Output `port` replaces `old` for all of its users.

@@ -10,10 +10,6 @@ namespace {
 using graph::Node;
 using graph::Value;
 
-/// Of a value in float32, which a last-level cache holds beside others. A larger one keeps its 16
-/// bits in memory, which it halves.
-constexpr std::size_t k_cached_bytes = std::size_t{4} << 20;
-
 NewNode cast(Value x, DType dtype, std::string name) {
   return {.op = "Cast", .inputs = {x}, .attrs = {{"DstT", dtype}}, .name = std::move(name)};
 }
@@ -47,9 +43,7 @@ class Sharing {
   /// Whether a 16-bit matmul is to be one of float32 between casts.
   bool multiplies_widened(int id) const {
     const Node& matmul = node(id);
-    const auto fits = [&](Value x) {
-      return rewriter_.type(x).shape.elements() * sizeof(float) <= k_cached_bytes;
-    };
+    const auto fits = [&](Value x) { return fits_cache(rewriter_.type(x).shape); };
     return matmul.is(graph::ops::k_matmul, graph::ops::k_batch_matmul_v2) && target_.widens &&
            !rewriter_.has_control_edge(id) && fits({id, 0}) &&
            std::all_of(matmul.inputs.begin(), matmul.inputs.end(), fits) &&

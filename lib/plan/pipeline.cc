@@ -39,6 +39,10 @@ passes::Target target_of(const backend::Backend& backend, const Lowering& loweri
     const backend::Kernel* chosen = kernel(backend, backend::NodeView(op));
     return chosen != nullptr && chosen->widens;
   };
+  target.beats_packing = [&backend](const graph::OpInstance& op) {
+    const backend::Kernel* chosen = kernel(backend, backend::NodeView(op));
+    return chosen != nullptr && chosen->beats_packing;
+  };
   target.float16_products = lowering.float16_products;
   if (backend.capabilities.compute_capability > 0) {
     // On a GPU launches cost more than the scores of a block that is not full.

@@ -389,16 +389,53 @@ TEST_CASE("packed rows: each agrees with the reference") {
     // Those have shapes of their own: packed_conv_test.cc.
     if (kernel.name.starts_with("packed/conv")) continue;
     CAPTURE(kernel.name);
-    const bool by_float32 = kernel.name == "packed/avx512 by float32"sv;
-    const backend::Isa needed = kernel.name == "packed/avx512"sv || by_float32
-                                    ? backend::Isa::avx512
-                                : kernel.name == "packed/avx512_bf16"sv ? backend::Isa::avx512_bf16
-                                                                        : backend::Isa::amx;
+    const bool by_float32 = kernel.name.ends_with("by float32");
+    const auto names = [&](std::string_view isa) {
+      return kernel.name.find(isa) != kernel.name.npos;
+    };
+    const backend::Isa needed = names("amx")           ? backend::Isa::amx
+                                : names("avx512_bf16") ? backend::Isa::avx512_bf16
+                                                       : backend::Isa::avx512;
     // It refuses values that a stronger instruction set multiplies faster.
     backend::Capabilities capabilities = machine;
     if (by_float32) capabilities.isa = std::min(machine.isa, backend::Isa::avx512);
     const bool here = machine.isa >= needed;
     CHECK((check_against_reference(kernel, capabilities, op_cases()) > 0) == here);
+  }
+}
+
+TEST_CASE("outer products: a long sum agrees with the reference, for any number of threads") {
+  const backend::Capabilities machine = backend::cpu_backend(2).capabilities;
+  const ThreadGuard guard;
+  for (const backend::Kernel& kernel : backend::cpu::packed_kernels()) {
+    if (!kernel.name.starts_with("packed/outer") || machine.isa < backend::Isa::avx512) continue;
+    struct Sizes {
+      std::int64_t m, k, n;
+    };
+    // More terms than are summed at a time, parts of rows and of columns, and masked columns.
+    for (const auto& [m, k, n] : {Sizes{28, 300, 120}, Sizes{203, 150, 31}, Sizes{8, 1, 24}}) {
+      const OpCase c{.name = "gradient",
+                     .op = "MatMul",
+                     .attrs = {{"transpose_a", true}},
+                     .inputs = {uniform({k, m}, -1, 1), uniform({k, n}, -1, 1)},
+                     .terms = k,
+                     .magnitude = static_cast<double>(k),
+                     .check_gradient = false};
+      CAPTURE(m);
+      CHECK(check_against_reference(kernel, machine, std::vector{c}) > 0);
+      std::vector<Tensor> one;
+      for (const int threads : {1, 2, 3, 5}) {
+        set_thread_count(threads);
+        BuiltCase built = build(c, kernel.widens ? DType::float16 : DType::float32);
+        std::vector<Tensor> many =
+            OneKernel(kernel, {.isa = machine.isa, .threads = threads}).run(built);
+        if (one.empty()) one = std::move(many);
+        for (std::size_t i = 0; i < many.size(); ++i) {
+          const Comparison same = compare_bits(many[i].view(), one[i].view());
+          CHECK_MESSAGE(same, same.text);
+        }
+      }
+    }
   }
 }
 

@@ -114,6 +114,24 @@ TEST_CASE("pack_matmuls: float16 is packed as it is where no kernel takes its pa
   }
 }
 
+TEST_CASE(
+    "pack_matmuls: a product that a float32 kernel computes faster from widened operands stays") {
+  const auto gradients = [](const graph::OpInstance& op) {
+    CHECK(op.node.outputs[0].dtype == DType::float32);
+    return op.node.attrs.get<bool>("transpose_a");
+  };
+  const auto packed = [&](const passes::KernelSupport& widens) {
+    const auto pays = [](const graph::OpInstance&, const graph::OpInstance&) { return true; };
+    const Graph graph = passes::pack_matmuls(
+        TwoLayers(DType::float16).graph,
+        {.supports = always, .packing_pays = pays, .widens = widens, .beats_packing = gradients});
+    graph::verify(graph, "pack_matmuls");
+    return count(graph, "PackedMatMul");
+  };
+  CHECK(packed(always) == 3);
+  CHECK(packed(never) == 5);
+}
+
 TEST_CASE("set_float16_products: float16 convolutions are told their partial products") {
   for (const DType dtype : {DType::float16, DType::bfloat16}) {
     Graph graph;

@@ -22,7 +22,8 @@ std::vector<OpCase> matmul_cases() {
                                 Sizes{2, 1, 130},
                                 Sizes{4, 0, 3},
                                 Sizes{0, 4, 3},
-                                Sizes{5, 1031, 3}}) {
+                                Sizes{5, 1031, 3},
+                                Sizes{9, 6, 31}}) {
     for (const auto& [ta, tb] :
          {std::pair{false, false}, {false, true}, {true, false}, {true, true}}) {
       cases.push_back(

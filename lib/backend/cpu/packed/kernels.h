@@ -23,5 +23,8 @@ Accepts accepts_product_update(const NodeView& node, const Capabilities& capabil
 Prepared prepare_product_update(const NodeView& node,
                                 const MicroKernel& unit,
                                 const Capabilities& capabilities);
+/// A MatMul of the transposed operand a in float32, by AVX-512; 16-bit operands are widened first.
+Accepts accepts_outer_products(const NodeView& node);
+Prepared prepare_outer_products(const NodeView& node, const Capabilities& capabilities);
 
 }  // namespace halfstep::backend::cpu::packed

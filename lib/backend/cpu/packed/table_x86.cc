@@ -102,6 +102,17 @@ Prepared prepare_direct(const NodeView& node, const Capabilities& capabilities) 
   return prepare(node, packed::k_avx512_direct_micro_kernels, capabilities);
 }
 
+template <bool widens>
+Accepts accepts_outer(const NodeView& node, const Capabilities& capabilities) {
+  if (capabilities.isa < Isa::avx512) return Accepts::no("needs avx512");
+  const DType dtype = node.output().dtype;
+  if ((dtype != DType::float32) != widens) return Accepts::no(fmt::format("not {}", name(dtype)));
+  if (dtype == DType::bfloat16 && capabilities.isa >= Isa::avx512_bf16) {
+    return Accepts::no("avx512_bf16 multiplies bfloat16 faster");
+  }
+  return packed::accepts_outer_products(node);
+}
+
 template <const packed::MicroKernel& unit>
 Prepared prepare_product(const NodeView& node, const Capabilities& capabilities) {
   return packed::prepare_product(
@@ -119,6 +130,16 @@ std::span<const Kernel> packed_kernels() {
   static const Kernel k_rows[] = {
       {"PackOperand", "packed/avx512", accepts_avx512, prepare_pack},
       {"PackedVariable", "packed/avx512", accepts_avx512, prepare_pack},
+      {.op = "MatMul",
+       .name = "packed/outer products avx512",
+       .accepts = accepts_outer<false>,
+       .prepare = packed::prepare_outer_products,
+       .beats_packing = true},
+      {.op = "MatMul",
+       .name = "packed/outer products avx512 by float32",
+       .accepts = accepts_outer<true>,
+       .prepare = packed::prepare_outer_products,
+       .widens = true},
       {"PackedMatMul",
        k_amx,
        accepts_amx<packed::accepts_product>,
