@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "comm/communicator.h"
 #include "command.h"
 #include "core/ranges.h"
 #include "explain_graph_file.h"
@@ -27,6 +28,7 @@ struct ExplainFlags {
   PassFlags passes;
   std::string format = "table";
   std::string arch;
+  int ranks = 1;
   std::vector<std::string> diff;
 };
 
@@ -52,9 +54,11 @@ train::Session compile(const LoadedConfig& loaded,
   return session;
 }
 
-/// With `arch`, kernels are chosen as for that processor or GPU.
-Hardware hardware(const config::RunSpec& spec, const std::string& arch) {
+/// With `arch`, kernels are chosen as for that processor or GPU. The step is that of the first of
+/// `ranks`.
+Hardware hardware(const config::RunSpec& spec, const std::string& arch, int ranks) {
   Hardware hardware{open_device(spec), ""};
+  if (ranks > 1) hardware.backend.capabilities.ranks = comm::pretended_ranks(ranks);
   if (arch.empty()) return hardware;
   if (report::is_known_gpu(arch)) {
     hardware.gpu = arch;
@@ -74,7 +78,7 @@ int explain_config(const ExplainFlags& state) {
   check(state.passes);
   const UsedRun used = load_used_run(state.run, "");
   const LoadedConfig& loaded = used.config;
-  const Hardware machine = hardware(loaded.spec, state.arch);
+  const Hardware machine = hardware(loaded.spec, state.arch, state.ranks);
   const data::Dataset dataset = shapes_of(used);
   const bool json = state.run.json || state.format == "json";
   if (!state.diff.empty()) {
@@ -141,6 +145,11 @@ std::function<int()> declare_explain(CLI::App& command) {
       ->check(CLI::IsMember({"table", "json", "dot"}));
   command.add_option(
       "--arch", state->arch, "pretend this hardware: avx2, avx512, avx512_bf16, amx, sm_70, ...");
+  command
+      .add_option("--ranks",
+                  state->ranks,
+                  "explain a step of so many ranks, with their messages (mpirun -np)")
+      ->check(CLI::Range(1, 4096));
   CLI::Option* diff =
       command
           .add_option(

@@ -6,8 +6,46 @@
 #include <utility>
 
 #include "core/dispatch.h"
+#include "core/error.h"
 
 namespace halfstep::comm {
+
+namespace {
+
+class PretendedRanks final : public Communicator {
+ public:
+  explicit PretendedRanks(int ranks) : ranks_(ranks) {}
+
+  int rank() const override { return 0; }
+  int size() const override { return ranks_; }
+  const Transport& transport() const override { return transport_; }
+  Traffic traffic() const override { return {}; }
+  void set_timeout(double) override {}
+  std::unique_ptr<Sum> sum(std::int64_t, DType, SumKind) override {
+    return std::make_unique<NoSum>();
+  }
+  void wait(const std::byte*) override { refuse(); }
+  void wait_for(const std::function<bool()>&) override { refuse(); }
+  std::vector<std::string> gather(std::string_view) override { refuse(); }
+  void close() override {}
+
+ private:
+  struct NoSum final : Sum {
+    void start(std::byte*) override { refuse(); }
+  };
+  [[noreturn]] static void refuse() {
+    throw InternalError("the ranks are pretended", std::source_location::current());
+  }
+
+  int ranks_;
+  Transport transport_;
+};
+
+}  // namespace
+
+std::shared_ptr<Communicator> pretended_ranks(int ranks) {
+  return std::make_shared<PretendedRanks>(ranks);
+}
 
 RankLost::RankLost(std::vector<int> ranks, const std::string& message, const std::string& hint)
     : UserError(ErrorKind::ranks, {}, message, hint), ranks_(std::move(ranks)) {}

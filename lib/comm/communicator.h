@@ -137,6 +137,10 @@ class Communicator {
   std::map<const std::byte*, ExactSum> exact_;
 };
 
+/// Ranks of which this process is the first and the others do not exist, so that a step of them can
+/// be compiled and explained. Nothing may be sent: a sum that is started is an InternalError.
+std::shared_ptr<Communicator> pretended_ranks(int ranks);
+
 /// The sums of a few float64 numbers over all ranks, in place. Blocking. Errors: RankLost.
 void add_over_ranks(Communicator& ranks, std::vector<double>& numbers);
 

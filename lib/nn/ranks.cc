@@ -128,6 +128,8 @@ void all_reduce(StepDraft& step) {
       }
       buckets.back().add(b, *g);
     }
+    for (AllReduceBucket& each : buckets) each.start(b, step.share.ranks);
+    b.origin().reason = "float32: loss, metrics and moving statistics " + of_ranks;
     buckets.push_back({DType::float32});
     AllReduceBucket& scalars = buckets.back();
     for (auto& [fetch, value] : b.graph().fetches()) {
@@ -140,7 +142,7 @@ void all_reduce(StepDraft& step) {
       }
       scalars.add(b, assignment.value);
     }
-    for (AllReduceBucket& each : buckets) each.start(b, step.share.ranks);
+    scalars.start(b, step.share.ranks);
   }
   const ScopeGuard scope(b, step_origin(Phase::unscale, of_ranks), "all_reduce");
   for (AllReduceBucket& each : buckets) each.finish(b);
@@ -174,6 +176,10 @@ void WeightGather::add(Builder& b, const Weight& weight) {
 }
 
 void WeightGather::start(Builder& b, Bucket& bucket) const {
+  const ScopeGuard scope(
+      b,
+      step_origin(Phase::update, fmt::format("{}: slices of updated weights", name(bucket.dtype))),
+      "all_gather");
   bucket.start = b.add("AllGatherStart",
                        bucket.slices,
                        {{"T", bucket.dtype}, {"rank", shard_.rank}, {"ranks", shard_.ranks}},

@@ -81,9 +81,11 @@ constexpr graph::OpHandle k_arg_max{"ArgMax"};
 /// A step lowered for a GPU that is not present.
 class PretendedStep {
  public:
-  PretendedStep(const std::string& gpu, const Graph& graph)
-      : backend_(backend::cuda::pretend(compute_capability(gpu))),
-        lowered_(plan::lower(graph, backend_).graph) {}
+  PretendedStep(const std::string& gpu, const train::Session& session)
+      : backend_(backend::cuda::pretend(compute_capability(gpu))) {
+    backend_.capabilities.ranks = session.backend().capabilities.ranks;
+    lowered_ = plan::lower(session.prepared().graph, backend_).graph;
+  }
 
   Launches launches() const {
     Launches launches;
@@ -92,6 +94,7 @@ class PretendedStep {
     }
     return launches;
   }
+  const Graph& graph() const { return lowered_; }
   std::optional<StepPrediction> prediction(bool tf32) const {
     return predict_step(
         lowered_,
@@ -347,8 +350,10 @@ Explanation explain(train::Session& session, const std::string& gpu) {
   if (gpu.empty()) {
     launches = launches_of(plan);
     e.predicted_step = predict_step(session);
+    e.rank_messages = rank_messages(plan.graph());
   } else {
-    const PretendedStep step(gpu, session.prepared().graph);
+    const PretendedStep step(gpu, session);
+    e.rank_messages = rank_messages(step.graph());
     launches = step.launches();
     e.predicted_step = step.prediction(processor.tf32);
   }
@@ -396,43 +401,10 @@ void Explanation::fields(Fields& f) {
   f("predicted_step",
     predicted_step,
     {.doc = "launches of a step on a GPU with predicted times; null on a CPU", .may_lack = true});
+  f("rank_messages",
+    rank_messages,
+    {.doc = "of a step of several ranks; null for one process", .may_lack = true});
   f("hints", hints, {.doc = "what could be changed", .each = "one hint"});
-}
-
-void ExplainedDifference::fields(Fields& f) {
-  f("name", name, "node of the step graph");
-  f("type", type, "op");
-  f("compute_dtype", compute_dtype, "on each side");
-  f("out_dtype", out_dtype, "on each side");
-  f("kernel", kernel, "on each side");
-  f("reason", reason, "on each side");
-}
-
-void ExplainDiff::fields(Fields& f) {
-  describe_kind(f, k_kind);
-  f("policies", policies, "names of the two sides");
-  f("ops", ops, {.doc = "whose dtypes differ", .each = "one op"});
-}
-
-ExplainDiff explain_diff(const Explanation& a,
-                         const Explanation& b,
-                         const std::string& name_a,
-                         const std::string& name_b) {
-  ExplainDiff diff{{name_a, name_b}, {}};
-  for (const ExplainedOp& right : b.ops) {
-    const ExplainedOp* left = a.find(right.row.name);
-    if (right.cast || left == nullptr) continue;
-    const OpRow& x = left->row;
-    const OpRow& y = right.row;
-    if (x.compute_dtype == y.compute_dtype && x.out_dtype == y.out_dtype) continue;
-    diff.ops.push_back({y.name,
-                        y.type,
-                        {x.compute_dtype, y.compute_dtype},
-                        {x.out_dtype, y.out_dtype},
-                        {x.kernel, y.kernel},
-                        {x.reason, y.reason}});
-  }
-  return diff;
 }
 
 std::string megabytes(double bytes) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "report/precision_block.h"
+#include "report/rank_messages.h"
 #include "report/step_prediction.h"
 
 namespace halfstep::report {
@@ -52,6 +53,7 @@ struct Explanation {
   double half_flops_share = 0;                   ///< of `flops`
   double half_bytes_share = 0;                   ///< of `bytes`
   std::optional<StepPrediction> predicted_step;  ///< on a GPU, present or pretended
+  std::optional<RankMessages> rank_messages;     ///< of several ranks
   std::vector<Remark> hints;
 
   void fields(Fields& f);

@@ -254,6 +254,60 @@ std::string predicted_launches(const Explanation& e) {
   return "\n" + columns(rows, {2, 3, 4, 5});
 }
 
+/// The traffic of a step of several ranks: its bytes by phase, then the messages that phase, kind
+/// and reason tell apart, or all of them.
+std::string messages(const RankMessages& all, bool verbose) {
+  std::vector<std::pair<std::string, double>> phases;
+  std::vector<std::pair<RankMessage, int>> lines;
+  const auto find = [](auto& list, auto same) {
+    return std::find_if(list.begin(), list.end(), [&](auto& each) { return same(each.first); });
+  };
+  for (const RankMessage& m : all.messages) {
+    const auto phase = find(phases, [&](const std::string& name) { return name == m.phase; });
+    phase == phases.end() ? phases.emplace_back(m.phase, m.sent_bytes).second
+                          : phase->second += m.sent_bytes;
+    const auto line = find(lines, [&](const RankMessage& other) {
+      return !verbose && other.phase == m.phase && other.exchange == m.exchange &&
+             other.dtype == m.dtype && other.reason == m.reason;
+    });
+    if (line == lines.end()) {
+      lines.emplace_back(m, 1);
+      continue;
+    }
+    ++line->second;
+    line->first.numbers += m.numbers;
+    line->first.sent_bytes += m.sent_bytes;
+    for (const std::string& layer : m.layers) {
+      std::vector<std::string>& layers = line->first.layers;
+      if (std::ranges::count(layers, layer) == 0) layers.push_back(layer);
+    }
+  }
+  std::vector<std::string> parts;
+  for (const auto& [phase, bytes] : phases) {
+    parts.push_back(fmt::format("{} {}", megabytes(bytes), phase));
+  }
+  Page page({{"phase", 8}, {"messages", 17}, {"", 4}, {"numbers", 9}, {"sent", 7}, {"of", 46}});
+  for (const auto& [m, count] : lines) {
+    page.row(
+        {m.phase,
+         fmt::format("{} {}", count, m.exchange),
+         short_dtype(m.dtype),
+         fmt::to_string(m.numbers),
+         megabytes(m.sent_bytes),
+         fmt::format("{}{}{}",
+                     m.reason.substr(m.reason.starts_with(m.dtype + ": ") ? m.dtype.size() + 2 : 0),
+                     m.layers.empty() ? "" : ": ",
+                     fmt::join(m.layers, ", "))});
+  }
+  return fact(fmt::format("{} ranks", all.ranks),
+              fmt::format("each sends {} in {} messages a step: {}{}",
+                          megabytes(all.sent_bytes),
+                          all.messages.size(),
+                          fmt::join(parts, ", "),
+                          verbose ? "" : " (-v lists each)")) +
+         page.text();
+}
+
 std::string heading(const Explanation& e) {
   const bool newer = e.rewrite.infer_follows && e.rewrite.target == name(DType::float16);
   return fmt::format("{}{}, {}, batch {}",
@@ -300,6 +354,7 @@ std::string to_table(const Explanation& e, bool verbose) {
                              e.predicted_step->launches.size(),
                              verbose ? "" : " (-v lists them)"));
   }
+  if (e.rank_messages) text += messages(*e.rank_messages, verbose);
   for (const Remark& hint : e.hints) {
     text += fact("hint " + hint.code,
                  hint.where.empty() ? hint.message : hint.where + ": " + hint.message);

@@ -9,9 +9,8 @@
 #include "comm/communicator.h"
 #include "core/json_fields.h"
 #include "core/statistics.h"
-#include "graph/op_handles.h"
 #include "passes/lowering.h"
-#include "train/ranks.h"
+#include "report/rank_messages.h"
 
 namespace halfstep::report {
 
@@ -82,15 +81,15 @@ void ParallelBlock::fields(Fields& f) {
 
 namespace {
 
-std::optional<SyncBatchNormBlock> sync_batch_norm(const graph::Graph& graph) {
+std::optional<SyncBatchNormBlock> sync_batch_norm(const graph::Graph& step) {
   SyncBatchNormBlock block;
   std::set<std::string> layers;
-  for (int id = 0; id < graph.size(); ++id) {
-    const graph::Node& node = graph.node(id);
-    if (!node.is(graph::ops::k_all_reduce_start) || node.origin.layer.empty()) continue;
-    layers.insert(node.origin.layer);
+  const std::optional<RankMessages> all = rank_messages(step);
+  for (const RankMessage& message : all ? all->messages : std::vector<RankMessage>{}) {
+    if (!message.of_layer) continue;
+    layers.insert(message.layers.front());
     ++block.messages;
-    block.sent_bytes += train::sent_bytes(node);
+    block.sent_bytes += message.sent_bytes;
   }
   block.layers = std::ssize(layers);
   return layers.empty() ? std::nullopt : std::optional(block);

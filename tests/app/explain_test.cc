@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <ostream>
 #include <set>
 #include <string_view>
@@ -45,7 +46,9 @@ std::vector<std::string> float16(const std::vector<std::string>& more) {
 
 TEST_CASE("explain: layers as headings, casts in sight, no line wider than a page") {
   const Folder folder;
-  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{{}, {"-v"}}) {
+  const std::vector<std::string> none, each{"-v"}, ranks{"--ranks", "4"},
+      both{"-v", "--ranks", "4"};
+  for (const std::vector<std::string>& more : {none, each, ranks, both}) {
     const std::string table = folder.explain(float16(more));
     std::size_t start = 0;
     for (std::size_t end; (end = table.find('\n', start)) != std::string::npos; start = end + 1) {
@@ -56,7 +59,9 @@ TEST_CASE("explain: layers as headings, casts in sight, no line wider than a pag
       CAPTURE(part);
       CHECK(contains(table, part));
     }
-    CHECK(contains(table, "\nconv, backward\n") == !more.empty());
+    const bool verbose = !more.empty() && more.front() == "-v";
+    CHECK(contains(table, "\nconv, backward\n") == verbose);
+    CHECK(contains(table, "\n4 ranks ") == (more.size() > 1));
   }
 }
 
@@ -105,6 +110,45 @@ TEST_CASE("explain: the JSON has list, step, cause and bytes of every op, and it
   CHECK(names.contains("drop/Mul"));
   CHECK(report.at("cast_bytes") == doctest::Approx(cast_bytes));
   CHECK(report.at("flops_per_step") == doctest::Approx(flops));
+}
+
+TEST_CASE("explain: a step of several ranks has its messages, on a pretended GPU too") {
+  const Folder folder;
+  const auto messages = [&](std::vector<std::string> words) {
+    words.emplace_back("--json");
+    return Json::parse(folder.explain(words)).at("rank_messages");
+  };
+  CHECK(messages({}).is_null());
+  CHECK(messages({"--ranks", "1"}).is_null());
+  for (const std::vector<std::string>& arch : {std::vector<std::string>{}, {"--arch", "sm_90"}}) {
+    std::vector<std::string> words = arch;
+    words.insert(words.end(), {"--ranks", "4", "--set", "parallel.sync_batch_norm=true"});
+    const Json all = messages(words);
+    CHECK(all.at("ranks") == 4);
+    std::map<std::string, int> of_norm;
+    std::set<std::string> of_gradients;
+    for (const Json& message : all.at("messages")) {
+      // 3 of 4 parts in each half of a sum, 4 bytes a number.
+      CHECK(message.at("sent_bytes") == 2 * 3 * message.at("numbers").get<double>());
+      CHECK(message.at("exchange") == "AllReduce");
+      if (contains(message.at("reason").get<std::string>(), "gradients ")) {
+        for (const Json& layer : message.at("layers")) of_gradients.insert(layer);
+      }
+      if (message.at("layers") != Json{"norm"}) continue;
+      ++of_norm[message.at("phase")];
+      // Mean and variance of 8 channels for each rank; two sums of gradients.
+      const bool forward = message.at("phase") == "forward";
+      CHECK(message.at("numbers") == (forward ? 4 * 2 * 8 : 2 * 8));
+    }
+    CHECK(of_norm == std::map<std::string, int>{{"backward", 1}, {"forward", 1}});
+    CHECK(of_gradients == std::set<std::string>{"conv", "deep", "logits", "norm"});
+    words.insert(words.end(), {"--set", "parallel.shard=optimizer"});
+    const Json divided = messages(words);
+    std::set<std::string> kinds;
+    for (const Json& message : divided.at("messages")) kinds.insert(message.at("exchange"));
+    CHECK(kinds == std::set<std::string>{"AllGather", "AllReduce", "ReduceScatter"});
+  }
+  CHECK(contains(folder.explain({"--ranks", "0"}, 2), "--ranks"));
 }
 
 TEST_CASE("explain: a layer of volumes is one op of TensorFlow, whose list decides") {

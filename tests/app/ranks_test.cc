@@ -183,6 +183,39 @@ TEST_CASE("ranks: synchronized batch normalization, and its messages in the repo
   CHECK(std::abs(loss("apart") - loss("one")) > 1e-4 * loss("one"));
 }
 
+TEST_CASE("ranks: explain --ranks tells the bytes that a run sends") {
+  if (!can_run_ranks()) return;
+  RunFolder folder;
+  SmallRun run;
+  run.layers.insert(run.layers.find("    - {type: dropout"),
+                    "    - {type: batch_normalization, synchronized: true, name: norm}\n");
+  write_config(folder.directory, run);
+  for (const char* shard : {"none", "optimizer"}) {
+    CAPTURE(shard);
+    const std::vector<std::string> settings{
+        "--policy", "mixed_bfloat16", "--set", std::string("parallel.shard=") + shard};
+    const Finished end = train_ranks(folder.directory, 3, shard, settings);
+    CAPTURE(end.err);
+    REQUIRE(end.exit_code == 0);
+    std::vector<std::string> words{"--ranks", "3", "--json"};
+    words.insert(words.end(), settings.begin(), settings.end());
+    const Json explained = Json::parse(folder.explain(words)).at("rank_messages");
+    const Json parallel = report_of(folder.directory, shard).at("parallel");
+    CHECK(explained.at("ranks") == 3);
+    CHECK(explained.at("sent_bytes").get<double>() ==
+          doctest::Approx(parallel.at("each").at(0).at("sent_bytes").get<double>()));
+    double sum = 0, of_norm = 0;
+    for (const Json& message : explained.at("messages")) {
+      sum += message.at("sent_bytes").get<double>();
+      const bool norm = holds(message.at("reason").get<std::string>(), "normalization");
+      if (norm) of_norm += message.at("sent_bytes").get<double>();
+    }
+    CHECK(sum == doctest::Approx(explained.at("sent_bytes").get<double>()));
+    CHECK(of_norm ==
+          doctest::Approx(parallel.at("sync_batch_norm").at("sent_bytes").get<double>()));
+  }
+}
+
 TEST_CASE("ranks: the library that carries the sums changes no bit") {
   if (!can_run_ranks()) return;
   const TemporaryDirectory directory;

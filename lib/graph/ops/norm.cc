@@ -172,6 +172,9 @@ std::vector<Value> gradient_by_moments(const GradientContext& c) {
                                {{"epsilon", attrs.get<double>("epsilon")}});
   std::vector<Value> sums{{own, 0}, {own, 1}};
   if (ranks > 1) {
+    Origin origin = c.b.origin();
+    origin.reason = "float32: sums of a normalization's gradient, of all ranks";
+    const ScopeGuard scope(c.b, std::move(origin), c.b.prefix());
     const std::vector<TensorType> types = types_of(c.b, sums);
     sums = wait_for_all_reduce(
         c.b, start_all_reduce(c.b, std::move(sums), DType::float32, ranks), types);
