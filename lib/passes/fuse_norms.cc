@@ -8,6 +8,9 @@ using graph::Value;
 namespace {
 
 constexpr graph::OpHandle k_fused_batch_norm_ex{"_FusedBatchNormEx"};
+constexpr graph::OpHandle k_normalize_by_moments{"NormalizeByMoments"};
+constexpr graph::OpHandle k_normalize_by_moments_grad{"NormalizeByMomentsGrad"};
+constexpr graph::OpHandle k_batch_norm_grad_sums{"BatchNormGradSums"};
 
 }  // namespace
 
@@ -17,19 +20,26 @@ graph::Graph fuse_norms(const graph::Graph& graph, const Target& target) {
   const auto fuse = [&](const std::vector<Value>& sides) -> Replacement {
     const Node& node = rewriter.node(norm);
     if (rewriter.type(scale).dtype != DType::float32) return {};
-    NewNode fused{.op = k_fused_batch_norm_ex.name, .inputs = node.inputs, .attrs = node.attrs};
+    const bool of_ranks = node.is(k_normalize_by_moments);
+    NewNode fused{.op = of_ranks ? node.op : k_fused_batch_norm_ex.name,
+                  .inputs = node.inputs,
+                  .attrs = node.attrs};
     fused.inputs.insert(fused.inputs.end(), sides.begin(), sides.end());
     fused.attrs.set("activation_mode", std::string("Relu"));
     fused.attrs.set("num_side_inputs", static_cast<std::int64_t>(sides.size()));
     fused.at = fused.origin = norm.node;
     fused.results = {{relu}};
-    for (int port = 1; port < 6; ++port) fused.results.push_back({{norm.node, port}, port});
+    for (int port = 1; port < std::ssize(node.outputs); ++port)
+      fused.results.push_back({{norm.node, port}, port});
     return {std::move(fused)};
   };
-  const Pattern bare = op(graph::ops::k_fused_batch_norm_v3, {any(x), any(scale)})
-                           .as(norm)
-                           .used_once()
-                           .where(is_nhwc);
+  Pattern bare = op(graph::ops::k_fused_batch_norm_v3, {any(x), any(scale)}).as(norm).used_once();
+  bare.ops.push_back(k_normalize_by_moments);
+  bare.accepts = [](const Node& node) {
+    return node.is(k_normalize_by_moments)
+               ? node.attrs.get<std::string>("activation_mode") == "Identity"
+               : is_nhwc(node);
+  };
   rewriter.apply(op(graph::ops::k_relu, {bare}).as(relu), [&] { return fuse({}); });
   const Pattern sum = op(graph::ops::k_add_v2, {bare, any(side)}).commutes().used_once();
   rewriter.apply(op(graph::ops::k_relu, {sum}).as(relu), [&]() -> Replacement {
@@ -63,6 +73,34 @@ graph::Graph fuse_norms(const graph::Graph& graph, const Target& target) {
                   .inputs = {dy, x, scale, offset, mean, variance},
                   .attrs = {{"epsilon", epsilon}, {"is_training", training}}};
     for (int port = 0; port < 3; ++port) fused.results.push_back({{gradient.node, port}, port});
+    return {std::move(fused)};
+  });
+
+  // The same in the two parts between which the ranks add: both read the masked gradient.
+  const Pattern of_ranks =
+      op(graph::ops::k_relu_grad, {any(dy), op(k_normalize_by_moments).as(norm)});
+  Pattern part = op(k_batch_norm_grad_sums, {of_ranks}).as(gradient);
+  part.ops.push_back(k_normalize_by_moments_grad);
+  rewriter.apply(part, [&]() -> Replacement {
+    const Node& node = rewriter.node(gradient);
+    const std::vector<Value>&in = node.inputs, &forward = rewriter.node(norm).inputs;
+    const graph::Attrs& attrs = rewriter.node(norm).attrs;
+    const bool sums = node.is(k_batch_norm_grad_sums);
+    const std::vector<Value> own = sums ? std::vector{in[1], forward[1], in[2], in[3]}
+                                        : std::vector{in[1], in[2], in[3], in[4]};
+    if (forward.size() != 5 || attrs.get<std::string>("activation_mode") != "Relu" ||
+        attrs.get<double>("epsilon") != node.attrs.get<double>("epsilon") ||
+        own != std::vector{forward[0], forward[1], forward[3], forward[4]}) {
+      return {};
+    }
+    NewNode fused{.op = node.op, .inputs = in, .attrs = node.attrs};
+    fused.inputs[0] = dy;
+    if (sums) fused.inputs.push_back(forward[1]);
+    fused.inputs.push_back(forward[2]);
+    fused.attrs.set("num_relu_inputs", std::int64_t{sums ? 2 : 1});
+    for (int port = 0; port < std::ssize(node.outputs); ++port) {
+      fused.results.push_back({{gradient.node, port}, port});
+    }
     return {std::move(fused)};
   });
   return prune(rewriter.finish());

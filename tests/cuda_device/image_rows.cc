@@ -125,6 +125,7 @@ Prepared prepare_batch_norm(const NodeView& node, const Capabilities&) {
                          .epsilon = node.attrs().get<double>("epsilon"),
                          .factor = node.attrs().get_or<double>("exponential_avg_factor", 1.0),
                          .training = node.attrs().get_or<bool>("is_training", false),
+                         .relu = node.attrs().get_or<std::string>("activation_mode", "") == "Relu",
                          .tickets = tickets()};
   return launch_on_device(
       [p](const Args& a) mutable {
@@ -133,6 +134,7 @@ Prepared prepare_batch_norm(const NodeView& node, const Capabilities&) {
         p.offset = a.in[2].data;
         p.mean = a.in[3].data;
         p.variance = a.in[4].data;
+        p.side = a.in.size() > 5 ? a.in[5].data : nullptr;
         p.y = a.out[0].data;
         if (a.out.size() > 1) {
           p.new_mean = a.out[1].data;
@@ -198,6 +200,7 @@ Prepared prepare_batch_norm_grad_sums(const NodeView& node, const Capabilities&)
                              .rows = x.elements() / x.back(),
                              .channels = x.back(),
                              .epsilon = node.attrs().get<double>("epsilon"),
+                             .relu = node.inputs() > 4,
                              .tickets = tickets()};
   return launch_on_device(
       [p](const Args& a) mutable {
@@ -205,6 +208,10 @@ Prepared prepare_batch_norm_grad_sums(const NodeView& node, const Capabilities&)
         p.x = a.in[1].data;
         p.mean = a.in[2].data;
         p.variance = a.in[3].data;
+        if (p.relu) {
+          p.scale = a.in[4].as<float>();
+          p.offset = a.in[5].as<float>();
+        }
         p.dscale = a.out[0].data;
         p.doffset = a.out[1].data;
         p.workspace = a.workspace;
@@ -221,6 +228,7 @@ Prepared prepare_normalize_by_moments_grad(const NodeView& node, const Capabilit
                              .channels = x.back(),
                              .sum_rows = node.attrs().get<std::int64_t>("rows"),
                              .epsilon = node.attrs().get<double>("epsilon"),
+                             .relu = node.inputs() > 7,
                              .tickets = tickets()};
   return launch_on_device(
       [p](const Args& a) mutable {
@@ -231,6 +239,7 @@ Prepared prepare_normalize_by_moments_grad(const NodeView& node, const Capabilit
         p.variance = a.in[4].data;
         p.given_dscale = a.in[5].data;
         p.given_doffset = a.in[6].data;
+        p.offset = p.relu ? a.in[7].as<float>() : nullptr;
         p.dx = a.out[0].data;
         p.workspace = a.workspace;
         own::batch_norm_grad(device().stream(), p);

@@ -9,6 +9,7 @@
 #include "graph/builder.h"
 #include "graph/graph.h"
 #include "graph/ops/ops.h"
+#include "graph/text.h"
 #include "passes/differentiate.h"
 #include "passes/lowering.h"
 #include "passes/small_graphs.h"
@@ -33,7 +34,8 @@ struct Block {
   Builder b{graph, graph::op_table()};
   Value x, side, scale, offset, y, relu;
 
-  explicit Block(bool add, bool training = true) {
+  /// `ranks`: normalized by the moments of several ranks.
+  explicit Block(bool add, bool training = true, bool ranks = false) {
     const Shape image{2, 4, 4, 3};
     x = b.placeholder("x", DType::bfloat16, image);
     side = b.placeholder("side", DType::bfloat16, image);
@@ -41,13 +43,18 @@ struct Block {
     offset = b.placeholder("offset", DType::float32, {3});
     const Value mean = b.placeholder("mean", DType::float32, {3});
     const Value variance = b.placeholder("variance", DType::float32, {3});
-    const int norm = b.add_node("FusedBatchNormV3",
+    graph::Attrs attrs{{"epsilon", 0.001}};
+    attrs.set(ranks ? "rows" : "is_training",
+              ranks ? graph::AttrValue(std::int64_t{64}) : graph::AttrValue(training));
+    if (ranks) attrs.set("ranks", std::int64_t{2});
+    const int norm = b.add_node(ranks ? "NormalizeByMoments" : "FusedBatchNormV3",
                                 {x, scale, offset, mean, variance},
-                                {{"epsilon", 0.001}, {"is_training", training}},
+                                std::move(attrs),
                                 "norm");
     y = {norm, 0};
     relu = b.add("Relu", {add ? b.add("AddV2", {side, y}, {}, "sum") : y}, {}, "relu");
-    graph.fetches() = {{"relu", relu}, {"mean", b.add("Neg", {Value{norm, 1}})}};
+    graph.fetches() = {{"relu", relu}};
+    if (!ranks) graph.fetches().push_back({"mean", b.add("Neg", {Value{norm, 1}})});
   }
 
   void differentiate() {
@@ -80,6 +87,36 @@ TEST_CASE("fuse_norms: the Relu moves into the normalization and its gradient") 
     CHECK(fused.node(id).attrs.get<std::string>("activation_mode") == "Relu");
     CHECK(fused.node(id).attrs.get<bool>("is_training") == training);
     CHECK(fused.node(id).inputs.size() == 5);
+  }
+}
+
+TEST_CASE(
+    "fuse_norms: the Relu moves into a synchronized normalization and both of its gradients") {
+  for (const bool add : {false, true}) {
+    CAPTURE(add);
+    Block block(add, true, true);
+    block.differentiate();
+    const Graph fused = fuse(block.graph);
+    CHECK(count(fused, "Relu") == 0);
+    CHECK(count(fused, "AddV2") == 0);
+    const int id = fused.find("relu");
+    REQUIRE(id >= 0);
+    const graph::Node& norm = fused.node(id);
+    CHECK(norm.op == "NormalizeByMoments");
+    CHECK(norm.attrs.get<std::string>("activation_mode") == "Relu");
+    CHECK(norm.inputs.size() == (add ? 6 : 5));
+    // The mask cannot be computed again from x alone where there was a sum.
+    CHECK(count(fused, "ReluGrad") == (add ? 1 : 0));
+    for (int other = 0; other < fused.size(); ++other) {
+      const graph::Node& node = fused.node(other);
+      const auto relu_inputs = [&] { return node.attrs.get<std::int64_t>("num_relu_inputs"); };
+      if (node.op == "BatchNormGradSums") CHECK(relu_inputs() == (add ? 0 : 2));
+      if (node.op == "NormalizeByMomentsGrad") CHECK(relu_inputs() == (add ? 0 : 1));
+    }
+    CHECK(count(fused, "BatchNormGradSums") == 1);
+    CHECK(count(fused, "NormalizeByMomentsGrad") == 1);
+    // Not fused a second time.
+    CHECK(graph::print_graph(fuse(fused)) == graph::print_graph(fused));
   }
 }
 

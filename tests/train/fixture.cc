@@ -101,8 +101,10 @@ const backend::Backend& cpu() {
 Run::Run(const config::RunSpec& spec,
          TrainOptions options,
          const data::Dataset& dataset,
-         const backend::Backend& backend)
-    : session_(spec, dataset, backend), trainer_(session_, std::move(options), record_) {}
+         const backend::Backend& backend,
+         const std::set<std::string, std::less<>>& skipped_passes)
+    : session_(spec, dataset, backend, nn::Purpose::train, skipped_passes),
+      trainer_(session_, std::move(options), record_) {}
 
 TrainResult Run::finish() {
   while (trainer_.advance(1000)) {

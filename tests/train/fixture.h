@@ -1,6 +1,8 @@
 #pragma once
 // Training runs of a few milliseconds, in this process.
 
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,7 +75,8 @@ class Run {
   explicit Run(const config::RunSpec& spec,
                TrainOptions options = {},
                const data::Dataset& dataset = digits(),
-               const backend::Backend& backend = cpu());
+               const backend::Backend& backend = cpu(),
+               const std::set<std::string, std::less<>>& skipped_passes = {});
 
   Session& session() { return session_; }
   plan::State& state() { return session_.state(); }

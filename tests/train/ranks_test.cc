@@ -182,6 +182,53 @@ TEST_CASE("ranks: synchronized batch normalization trains as in one process") {
   }
 }
 
+TEST_CASE("ranks: a ReLU in a synchronized normalization and its gradient changes no bit") {
+  for (const std::string policy : {"float32", "mixed_bfloat16", "mixed_float16"}) {
+    CAPTURE(policy);
+    TinyRun tiny;
+    tiny.model = "inputs: {image: [28, 28, 1]}\n  nodes:";
+    tiny.layers = R"(
+    first: {type: conv2d, filters: 4, kernel_size: 3, strides: 2, padding: same, from: image}
+    norm1: {type: batch_normalization, from: first}
+    relu1: {type: relu, from: norm1}
+    second: {type: conv2d, filters: 4, kernel_size: 3, padding: same, from: relu1}
+    norm2: {type: batch_normalization, from: second}
+    sum: {type: add, from: [norm2, relu1]}
+    relu2: {type: relu, from: sum}
+    flat: {type: flatten, from: relu2}
+    logits: {type: dense, units: 10, from: flat}
+    probabilities: {type: softmax, dtype: float32, from: logits}
+  outputs: [probabilities]
+)";
+    tiny.precision = "{policy: " + policy + "}";
+    config::RunSpec spec = tiny.spec();
+    spec.parallel.sync_batch_norm = true;
+    const auto hash = [&](const std::set<std::string, std::less<>>& skipped) {
+      Hub hub(2);
+      std::vector<std::string> hashes(2);
+      run_ranks(hub, [&](const std::shared_ptr<comm::Communicator>& communicator) {
+        backend::Backend backend = cpu();
+        backend.capabilities.ranks = communicator;
+        Run run(spec, {}, digits(), backend, skipped);
+        const graph::Graph& step =
+            run.session().plan(nn::Purpose::train, spec.training.batch_size).graph();
+        std::int64_t fused = 0;
+        for (int id = 0; id < step.size(); ++id) {
+          const graph::Node& node = step.node(id);
+          fused += node.attrs.get_or<std::string>("activation_mode", "") == "Relu" ? 1 : 0;
+          fused += node.attrs.get_or<std::int64_t>("num_relu_inputs", 0) > 0 ? 1 : 0;
+        }
+        // Two forward, and both parts of the gradient of the one without a sum.
+        CHECK(fused == (skipped.empty() ? 4 : 0));
+        hashes[static_cast<std::size_t>(communicator->rank())] = run.finish().state_hash;
+      });
+      CHECK(hashes[0] == hashes[1]);
+      return hashes[0];
+    };
+    CHECK(hash({}) == hash({"fuse_norms"}));
+  }
+}
+
 TEST_CASE("ranks: moments of values far from 0 do not cancel") {
   TinyRun tiny;
   // A sum of squares in float32 would lose the variance.

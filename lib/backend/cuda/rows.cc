@@ -134,9 +134,9 @@ Accepts attention(const NodeView& node, const Capabilities& capabilities) {
   return any(node, capabilities);
 }
 
-/// Of a gradient, whose input 2 is the scale.
+/// Of a gradient, whose input 2 is the scale; sums without a Relu, of four inputs, have none.
 Accepts float32_scale(const NodeView& node, const Capabilities& capabilities) {
-  if (node.input(2).dtype != DType::float32) return Accepts::no("a scale in float64");
+  if (node.inputs() > 4 && node.input(2).dtype != DType::float32) return Accepts::no("float64");
   return any(node, capabilities);
 }
 
@@ -338,8 +338,8 @@ std::vector<Kernel> all() {
       {"SoftmaxLoss", "cuda/softmax_loss", any},
       {"SparseSoftmaxCrossEntropyWithLogits", "cuda/sparse_cross_entropy", any},
       {"BatchMoments", "cuda/batch_moments", any},
-      {"NormalizeByMoments", "cuda/batch_norm", any, nullptr, 0b1},
-      {"BatchNormGradSums", "cuda/batch_norm_grad_sums", any},
+      {"NormalizeByMoments", "cuda/batch_norm", any, nullptr, 0b100001},
+      {"BatchNormGradSums", "cuda/batch_norm_grad_sums", float32_scale},
       {"NormalizeByMomentsGrad", "cuda/normalize_by_moments_grad", float32_scale, nullptr, 0b11},
       {"FusedBatchNormV3", "cuda/batch_norm", channels_last, nullptr, 0b1},
       {"FusedBatchNormGradV3", "cuda/batch_norm_grad", channels_last, nullptr, 0b11},

@@ -11,9 +11,11 @@
 // The same in parts, halfstep's own, between which ranks join their moments and sums:
 //   BatchMoments            m and v of this rank's x
 //   NormalizeByMoments      y by m and v of `rows` rows, of all ranks (0: this rank's are not
-//                           among them)
+//                           among them); lowering fuses as in _FusedBatchNormEx
 //   BatchNormGradSums       the gradients of scale and offset, of this rank
 //   NormalizeByMomentsGrad  the gradient of x, given their sums over the ranks
+// Lowering lets the last two take y_backprop through z = Relu(y), as BatchNormReluGrad does, by
+// `relu`: the scale, where it is no input already, and the offset.
 //
 // LayerNorm, halfstep's own, normalizes each row of x, its last axis:
 //   m = mean(x), r = 1 / sqrt(mean((x - m)^2) + epsilon), y = (x - m) * r * gamma + beta
@@ -58,7 +60,8 @@ std::vector<Shape> infer_norm(const InferContext& c) {
   return {x, channels, channels, channels, channels, Shape{}};
 }
 
-std::vector<Shape> infer_fused_norm(const InferContext& c) {
+/// Side inputs are like x; the activation is known.
+void check_fused(const InferContext& c) {
   for (std::size_t i = 5; i < c.inputs(); ++i) {
     if (c.input(i).shape == c.input(0).shape) continue;
     throw ShapeError(fmt::format("side input of shape {} for an input of {}",
@@ -69,6 +72,10 @@ std::vector<Shape> infer_fused_norm(const InferContext& c) {
   if (activation != "Identity" && activation != "Relu") {
     throw ShapeError("the activation must be Identity or Relu, got '" + activation + "'");
   }
+}
+
+std::vector<Shape> infer_fused_norm(const InferContext& c) {
+  check_fused(c);
   return infer_norm(c);
 }
 
@@ -99,17 +106,29 @@ std::vector<Shape> infer_moments(const InferContext& c) {
   return {channels, channels};
 }
 
-/// The shape rule of an op whose input `at` is x, followed by vectors of channels.
-template <std::size_t at>
+std::vector<Shape> infer_by_moments(const InferContext& c) {
+  const Shape& x = c.input(0).shape;
+  const Shape channels = checked_channels(c, x);
+  for (std::size_t i = 1; i < 5; ++i) expect_channels(c, i, channels);
+  check_fused(c);
+  return {x};
+}
+
+/// The shape rule of a gradient whose input 1 is x, followed by vectors of channels.
 std::vector<Shape> infer_part(const InferContext& c) {
-  const Shape& x = c.input(at).shape;
+  const Shape& x = c.input(1).shape;
+  const bool sums = c.node.def->outputs.size() > 1;
+  const auto relu_inputs = c.node.attrs.get<std::int64_t>("num_relu_inputs");
+  if (relu_inputs != 0 && relu_inputs != (sums ? 2 : 1)) {
+    throw ShapeError(fmt::format("{} inputs for the Relu", relu_inputs));
+  }
   const Shape channels = checked_channels(c, x);
   if (c.input(0).shape != x) {
     throw ShapeError(fmt::format(
         "the gradient has shape {}, the input {}", to_string(c.input(0).shape), to_string(x)));
   }
-  for (std::size_t i = at + 1; i < c.inputs(); ++i) expect_channels(c, i, channels);
-  if (c.node.def->outputs.size() > 1) return {channels, channels};
+  for (std::size_t i = 2; i < c.inputs(); ++i) expect_channels(c, i, channels);
+  if (sums) return {channels, channels};
   return {x};
 }
 
@@ -217,27 +236,31 @@ std::vector<OpDef> norm_ops() {
              "x: T -> mean: U, variance: U",
              "T: {half, bfloat16, float, double}, U: {float, double} = float",
              {.infer = infer_moments}),
-      define("NormalizeByMoments",
-             "x: T, scale: U, offset: U, mean: U, variance: U -> y: T",
-             "T: {half, bfloat16, float, double}, U: {float, double}, epsilon: float = 0.001, "
-             "rows: int, ranks: int = 1",
-             {.infer = infer_part<0>, .gradient = gradient_by_moments}),
+      define(
+          "NormalizeByMoments",
+          "x: T, scale: U, offset: U, mean: U, variance: U, side_input: num_side_inputs*T -> y: T",
+          "T: {half, bfloat16, float, double}, U: {float, double}, epsilon: float = 0.001, "
+          "rows: int, ranks: int = 1, num_side_inputs: int = 0, "
+          "activation_mode: string = 'Identity'",
+          {.infer = infer_by_moments, .gradient = gradient_by_moments}),
       define("BatchNormGradSums",
-             "y_backprop: T, x: T, mean: U, variance: U -> scale_backprop: U, offset_backprop: U",
-             "T: {half, bfloat16, float, double}, U: {float, double}, epsilon: float = 0.001",
-             {.infer = infer_part<1>}),
+             "y_backprop: T, x: T, mean: U, variance: U, relu: num_relu_inputs*U -> "
+             "scale_backprop: U, offset_backprop: U",
+             "T: {half, bfloat16, float, double}, U: {float, double}, epsilon: float = 0.001, "
+             "num_relu_inputs: int = 0",
+             {.infer = infer_part}),
       define("NormalizeByMomentsGrad",
              "y_backprop: T, x: T, scale: U, mean: U, variance: U, scale_backprop: U, "
-             "offset_backprop: U -> x_backprop: T",
+             "offset_backprop: U, relu: num_relu_inputs*U -> x_backprop: T",
              "T: {half, bfloat16, float, double}, U: {float, double}, epsilon: float = 0.001, "
-             "rows: int",
-             {.infer = infer_part<1>}),
-      define(
-          "BatchNormReluGrad",
-          "y_backprop: T, x: T, scale: float, offset: float, mean: float, variance: float -> "
-          "x_backprop: T, scale_backprop: float, offset_backprop: float",
-          "T: {half, bfloat16, float, double}, epsilon: float = 0.0001, is_training: bool = true",
-          {.infer = infer_relu_norm_grad, .stage = Stage::lowered}),
+             "rows: int, num_relu_inputs: int = 0",
+             {.infer = infer_part}),
+      define("BatchNormReluGrad",
+             "y_backprop: T, x: T, scale: float, offset: float, mean: float, variance: float -> "
+             "x_backprop: T, scale_backprop: float, offset_backprop: float",
+             "T: {half, bfloat16, float, double}, epsilon: float = 0.0001, "
+             "is_training: bool = true",
+             {.infer = infer_relu_norm_grad, .stage = Stage::lowered}),
       define("LayerNorm",
              "x: T, gamma: U, beta: U -> y: T, mean: U, inverse_deviation: U",
              "T: {half, bfloat16, float, double}, U: {float, double}, epsilon: float = 0.001",

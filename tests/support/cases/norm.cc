@@ -54,11 +54,29 @@ std::vector<OpCase> normalization_cases() {
                        .check_gradient = false});
     };
     add_part("BatchNormGradSums", {x, x, mean, variance});
+    add_part("BatchNormGradSums", {x, x, mean, variance, scale, offset});
+    cases.back().name += ", relu";
+    cases.back().attrs.set("num_relu_inputs", std::int64_t{2});
     const std::int64_t rows = 3 * s.x.elements() / c;  // of three ranks
     add_part("NormalizeByMoments", {x, scale, offset, mean, variance});
     cases.back().attrs.set("rows", rows);
+    for (const bool side : {false, true}) {
+      std::vector<Operand> inputs{x, scale, offset, mean, variance};
+      if (side) inputs.push_back(x);
+      add_part("NormalizeByMoments", std::move(inputs));
+      cases.back().name += side ? ", sum and relu" : ", relu";
+      cases.back().attrs.set("rows", rows);
+      cases.back().attrs.set("activation_mode", std::string("Relu"));
+      cases.back().attrs.set("num_side_inputs", std::int64_t{side ? 1 : 0});
+      // A sum is rounded twice: only a reference of the same dtype rounds the same.
+      if (side) cases.back().dtypes = DTypeSet{DType::float32, DType::float16, DType::bfloat16};
+    }
     add_part("NormalizeByMomentsGrad", {x, x, scale, mean, variance, offset, offset});
     cases.back().attrs.set("rows", rows);
+    add_part("NormalizeByMomentsGrad", {x, x, scale, mean, variance, offset, offset, offset});
+    cases.back().name += ", relu";
+    cases.back().attrs.set("rows", rows);
+    cases.back().attrs.set("num_relu_inputs", std::int64_t{1});
     const Operand reserve = typed(uniform({}), DType::float32);
     for (const bool training : {true, false}) {
       add("FusedBatchNormGradV3",

@@ -125,11 +125,12 @@ struct GradientLanes {
   Lanes mean{}, inverse{}, gain{}, offset{}, dscale{}, doffset{};
 };
 
-/// From the inputs from `statistics` on and, where they are inputs, scale and offset.
+/// From the inputs from `statistics` on and, where they are inputs (not 0), scale and offset.
 GradientLanes gradient_lanes(const Norm& p,
                              const Args& a,
                              std::size_t statistics,
-                             bool scaled,
+                             std::size_t scale,
+                             std::size_t offset,
                              std::int64_t first,
                              std::int64_t lanes) {
   GradientLanes v;
@@ -137,8 +138,8 @@ GradientLanes gradient_lanes(const Norm& p,
     const auto l = static_cast<std::size_t>(c - first);
     v.mean[l] = element_as_double(a.in[statistics], c);
     v.inverse[l] = 1 / std::sqrt(element_as_double(a.in[statistics + 1], c) + p.epsilon);
-    if (scaled) v.gain[l] = element_as_double(a.in[2], c) * v.inverse[l];
-    if (p.relu) v.offset[l] = element_as_double(a.in[3], c);
+    if (scale > 0) v.gain[l] = element_as_double(a.in[scale], c) * v.inverse[l];
+    if (p.relu) v.offset[l] = element_as_double(a.in[offset], c);
   }
   return v;
 }
@@ -191,7 +192,7 @@ void store_gradient(const Norm& p,
 
 template <class T>
 void norm_grad_block(const Norm& p, const Args& a, std::int64_t first, std::int64_t lanes) {
-  GradientLanes v = gradient_lanes(p, a, p.relu ? 4 : 3, true, first, lanes);
+  GradientLanes v = gradient_lanes(p, a, p.relu ? 4 : 3, 2, 3, first, lanes);
   sum_gradients<T>(p, a, v, 1, first, lanes);
   store_gradient<T>(p, a, v, p.training ? 1 / static_cast<double>(p.rows) : 0, first, lanes);
 }
@@ -204,6 +205,7 @@ Norm norm_of(const NodeView& node, const Shape& x) {
           .training = node.attrs().get_or<bool>("is_training", false),
           .side = node.attrs().get_or<std::int64_t>("num_side_inputs", 0) > 0,
           .relu = node.node.is(graph::ops::k_batch_norm_relu_grad) ||
+                  node.attrs().get_or<std::int64_t>("num_relu_inputs", 0) > 0 ||
                   node.attrs().get_or<std::string>("activation_mode", "Identity") == "Relu"};
 }
 
@@ -249,7 +251,7 @@ Prepared prepare_gradient_sums(const NodeView& node, const Capabilities&) {
   return dispatch_floating(node.input(1).dtype, [&]<class T>(Type<T>) {
     return launch([p](const Args& a) {
       for_each_block(p, [&](std::int64_t first, std::int64_t lanes) {
-        GradientLanes v = gradient_lanes(p, a, 2, false, first, lanes);
+        GradientLanes v = gradient_lanes(p, a, 2, p.relu ? 4 : 0, 5, first, lanes);
         sum_gradients<T>(p, a, v, 0, first, lanes);
       });
     });
@@ -263,7 +265,7 @@ Prepared prepare_gradient_by_moments(const NodeView& node, const Capabilities&) 
   return dispatch_floating(node.input(1).dtype, [&]<class T>(Type<T>) {
     return launch([p, share](const Args& a) {
       for_each_block(p, [&](std::int64_t first, std::int64_t lanes) {
-        GradientLanes v = gradient_lanes(p, a, 3, true, first, lanes);
+        GradientLanes v = gradient_lanes(p, a, 3, 2, 7, first, lanes);
         for (std::int64_t c = first; c < first + lanes; ++c) {
           v.dscale[static_cast<std::size_t>(c - first)] = element_as_double(a.in[5], c);
           v.doffset[static_cast<std::size_t>(c - first)] = element_as_double(a.in[6], c);
@@ -368,7 +370,7 @@ std::vector<Kernel> norm_kernels() {
        .name = "reference/normalize_by_moments",
        .accepts = executable,
        .prepare = prepare_norm,
-       .inplace = 0b1},
+       .inplace = 0b100001},
       {.op = "BatchNormGradSums",
        .name = "reference/batch_norm_grad_sums",
        .accepts = executable,

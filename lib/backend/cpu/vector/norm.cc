@@ -43,6 +43,7 @@ struct Norm {
         factor(node.attrs().get_or<double>("exponential_avg_factor", 1.0)),
         training(node.attrs().get_or<bool>("is_training", false)),
         relu(node.node.is(graph::ops::k_batch_norm_relu_grad) ||
+             node.attrs().get_or<std::int64_t>("num_relu_inputs", 0) > 0 ||
              node.attrs().get_or<std::string>("activation_mode", "Identity") == "Relu"),
         side(node.attrs().get_or<std::int64_t>("num_side_inputs", 0) > 0),
         stored(x.dtype),
@@ -284,9 +285,14 @@ Prepared prepare_gradient_sums(const NodeView& node, const Capabilities& capabil
   const RowBlocks blocks(1, p.rows, p.channels);
   return launch(
       [=](const Args& args) {
-        const Workspace workspace(args, p, 0);
-        sum_gradients(
-            p, blocks, args, {args.in[2].as<float>(), nullptr, nullptr, 0}, workspace.partial);
+        const Workspace workspace(args, p, 1);
+        NormChannels all{args.in[2].as<float>(), nullptr, nullptr, p.least()};
+        if (p.relu) {
+          find_gain(p, args.in[4], args.in[3], workspace.vectors);
+          all.gain = workspace.vectors;
+          all.offset = args.in[5].as<float>();
+        }
+        sum_gradients(p, blocks, args, all, workspace.partial);
         for (std::int64_t c = 0; c < p.channels; ++c) {
           const double s2 = blocks.joined(workspace.partial, 1, 0, c, k_plus);
           args.out[0].as<float>()[c] =
@@ -295,7 +301,7 @@ Prepared prepare_gradient_sums(const NodeView& node, const Capabilities& capabil
               static_cast<float>(blocks.joined(workspace.partial, 0, 0, c, k_plus));
         }
       },
-      blocks.partials(2) * sizeof(double));
+      Workspace::bytes(p, 1) + blocks.partials(2) * sizeof(double));
 }
 
 Prepared prepare_gradient_by_moments(const NodeView& node, const Capabilities& capabilities) {
@@ -314,21 +320,33 @@ Prepared prepare_gradient_by_moments(const NodeView& node, const Capabilities& c
           a[c] = static_cast<float>(static_cast<double>(args.in[6].as<float>()[c]) * share);
           b[c] = static_cast<float>(slope * share);
         }
-        store_gradient(p, args, {args.in[3].as<float>(), gain, nullptr, 0}, a, b);
+        const float* offset = p.relu ? args.in[7].as<float>() : nullptr;
+        store_gradient(p, args, {args.in[3].as<float>(), gain, offset, p.least()}, a, b);
       },
       Workspace::bytes(p, 3));
+}
+
+/// One side input that a Relu follows.
+Accepts accepts_side(const NodeView& node) {
+  const auto sides = node.attrs().get_or<std::int64_t>("num_side_inputs", 0);
+  if (sides > 1) return Accepts::no("more than one side input");
+  if (sides == 1 && node.attrs().get<std::string>("activation_mode") != "Relu") {
+    return Accepts::no("a side input without Relu");
+  }
+  return Accepts::yes();
 }
 
 /// Input 0 is x or its gradient.
 Accepts accepts_parts(const NodeView& node, const Capabilities&) {
   const graph::TensorType& x = node.input(0);
-  const DType statistics =
-      node.inputs() > 1 ? node.input(node.inputs() - 1).dtype : node.output().dtype;
+  const DType statistics = node.inputs() > 1
+                               ? node.input(std::min<std::size_t>(node.inputs(), 5) - 1).dtype
+                               : node.output().dtype;
   if (!is_computed(x.dtype)) return Accepts::no(fmt::format("no {} here", name(x.dtype)));
   if (statistics != DType::float32) {
     return Accepts::no(fmt::format("statistics in {}", name(statistics)));
   }
-  return x.shape.elements() == 0 ? Accepts::no("empty") : Accepts::yes();
+  return x.shape.elements() == 0 ? Accepts::no("empty") : accepts_side(node);
 }
 
 Accepts accepts_norm(const NodeView& node, const Capabilities&) {
@@ -342,12 +360,7 @@ Accepts accepts_norm(const NodeView& node, const Capabilities&) {
   if (node.attrs().get_or<std::string>("data_format", "NHWC") != "NHWC") {
     return Accepts::no("channels are not the last axis");
   }
-  const auto sides = node.attrs().get_or<std::int64_t>("num_side_inputs", 0);
-  if (sides > 1) return Accepts::no("more than one side input");
-  if (sides == 1 && node.attrs().get<std::string>("activation_mode") != "Relu") {
-    return Accepts::no("a side input without Relu");
-  }
-  return Accepts::yes();
+  return accepts_side(node);
 }
 
 }  // namespace
@@ -355,7 +368,7 @@ Accepts accepts_norm(const NodeView& node, const Capabilities&) {
 std::vector<Kernel> norm_kernels() {
   return {
       {"BatchMoments", "vector/moments", accepts_parts, prepare_moments},
-      {"NormalizeByMoments", "vector/norm", accepts_parts, prepare_norm, 0b1},
+      {"NormalizeByMoments", "vector/norm", accepts_parts, prepare_norm, 0b100001},
       {"BatchNormGradSums", "vector/norm_grad_sums", accepts_parts, prepare_gradient_sums},
       {"NormalizeByMomentsGrad", "vector/norm", accepts_parts, prepare_gradient_by_moments, 0b11},
       {"FusedBatchNormV3", "vector/norm", accepts_norm, prepare_norm, 0b1},

@@ -49,7 +49,8 @@ struct BatchNormParams {
 std::size_t batch_norm_workspace(const BatchNormParams& params);
 void batch_norm(Stream stream, const BatchNormParams& params);
 
-/// dx may alias dy or x; where it is null, only dscale and doffset are computed, without scale.
+/// dx may alias dy or x; where it is null, only dscale and doffset are computed, without scale
+/// unless there is a relu.
 /// With given sums only dx is, of x that was normalized by the moments of sum_rows rows (0: of
 /// others). Dtypes: x, dy, dx `dtype`; scale float32; the others `statistics`.
 struct BatchNormGradParams {

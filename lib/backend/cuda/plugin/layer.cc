@@ -198,12 +198,17 @@ Work prepare_batch_norm_grad_sums(const Facts& node, const Machine& machine) {
                                       .rows = x.elements() / x.back(),
                                       .channels = x.back(),
                                       .epsilon = node.attrs.get<double>("epsilon"),
+                                      .relu = node.inputs.size() > 4,
                                       .tickets = machine.tickets};
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
             params.dy = a.in[0];
             params.x = a.in[1];
             params.mean = a.in[2];
             params.variance = a.in[3];
+            if (params.relu) {
+              params.scale = a.input<float>(4);
+              params.offset = a.input<float>(5);
+            }
             params.dscale = a.out[0];
             params.doffset = a.out[1];
             params.workspace = a.workspace;
@@ -220,6 +225,7 @@ Work prepare_normalize_by_moments_grad(const Facts& node, const Machine& machine
                                       .channels = x.back(),
                                       .sum_rows = node.attrs.get<std::int64_t>("rows"),
                                       .epsilon = node.attrs.get<double>("epsilon"),
+                                      .relu = node.inputs.size() > 7,
                                       .tickets = machine.tickets};
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
             params.dy = a.in[0];
@@ -229,6 +235,7 @@ Work prepare_normalize_by_moments_grad(const Facts& node, const Machine& machine
             params.variance = a.in[4];
             params.given_dscale = a.in[5];
             params.given_doffset = a.in[6];
+            params.offset = params.relu ? a.input<float>(7) : nullptr;
             params.dx = a.out[0];
             params.workspace = a.workspace;
             kernels::batch_norm_grad(stream, params);
