@@ -54,6 +54,16 @@ std::int64_t padded_count(std::int64_t count, int ranks) {
   return (count + ranks - 1) / ranks * ranks;
 }
 
+bool in_one_message(SumKind kind, std::int64_t bytes, int ranks) {
+  // Of 2 to 8 ranks; of more, a rank would send more than a few times the bytes of the parts.
+  return kind == SumKind::all_reduce && bytes * ranks <= 64 << 10 && ranks <= 8;
+}
+
+std::int64_t sent_bytes(SumKind kind, std::int64_t bytes, int ranks) {
+  if (in_one_message(kind, bytes, ranks)) return (ranks - 1) * bytes;
+  return (kind == SumKind::all_reduce ? 2 : 1) * (ranks - 1) * (bytes / ranks);
+}
+
 void add_parts(const std::byte* parts, int ranks, std::int64_t count, DType dtype, std::byte* to) {
   dispatch_floating(dtype, [&]<class T>(Type<T>) {
     const auto* in = reinterpret_cast<const T*>(parts);

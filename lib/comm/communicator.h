@@ -38,6 +38,12 @@ enum class SumKind {
   all_gather,      ///< the second, without sums: rank r gives its part r, and all get all parts
 };
 
+/// Whether a sum of so many bytes travels in one message: each rank sends all of its numbers to
+/// every other one and adds those of all, which is one latency instead of two.
+bool in_one_message(SumKind kind, std::int64_t bytes, int ranks);
+/// The bytes that a rank sends to others for it.
+std::int64_t sent_bytes(SumKind kind, std::int64_t bytes, int ranks);
+
 /// The sum over all ranks of a buffer of fixed size, as often as needed. All ranks start the same
 /// sums in the same order.
 class Sum {

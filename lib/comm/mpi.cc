@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include <thread>
 
 #include "comm/mpi_library.h"
+#include "comm/pause.h"
 #include "core/system.h"
 
 namespace halfstep::comm {
@@ -27,13 +27,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-/// A waiting thread polls for k_spin, then offers its processor to others between two polls, as
-/// ranks may be more than processors, and after k_yield sleeps in between: a twentieth of its wait
-/// so far, at most k_longest_sleep. Yielding alone keeps processors busy that others need: runs of
-/// three ranks on two processors, beside two builds, took 616 s instead of 17.
-constexpr std::chrono::microseconds k_spin{200};
-constexpr std::chrono::microseconds k_yield{1000};
-constexpr std::chrono::microseconds k_longest_sleep{1000};
 /// Between two looks at the processes of other ranks.
 constexpr Seconds k_look{0.1};
 /// Wait after which a rank tells the others that it is there.
@@ -55,6 +48,7 @@ class Exchange;
 
 /// Each rank sends every other one its part of the numbers, adds the parts it receives, and sends
 /// the total to all: (N - 1) / N of the bytes each way in both halves, which is the least possible.
+/// Short sums are whole numbers of all ranks instead, which wait for no other sum.
 class ExchangedSum final : public Sum {
  public:
   ExchangedSum(Exchange& exchange, std::int64_t count, DType dtype, SumKind kind);
@@ -68,8 +62,10 @@ class ExchangedSum final : public Sum {
   Exchange& exchange_;
   DType dtype_;
   SumKind kind_;
-  std::int64_t part_count_;
+  bool whole_, gathers_;     ///< in_one_message(), or in parts with a second half
+  std::int64_t part_count_;  ///< that this rank adds
   int part_bytes_;
+  std::uint64_t sent_bytes_;
   std::vector<std::byte> received_;
   std::byte* numbers_ = nullptr;
   State state_ = State::idle;
@@ -150,7 +146,12 @@ class Exchange final : public Communicator {
     {
       const std::lock_guard lock(mutex_);
       sum.state_ = ExchangedSum::State::added;
-      if (sum.kind_ != SumKind::all_gather) {
+      if (sum.whole_) {
+        std::byte* all = sum.received_.data();
+        std::memcpy(all + rank() * sum.part_bytes_, sum.numbers_, sum.part_bytes_);
+        sum.request_ = mpi_->allgather(Mpi::Channel::whole, all, sum.part_bytes_);
+        sum.state_ = ExchangedSum::State::scattering;
+      } else if (sum.kind_ != SumKind::all_gather) {
         sum.request_ = mpi_->alltoall(
             Mpi::Channel::scatter, sum.numbers_, sum.received_.data(), sum.part_bytes_);
         sum.state_ = ExchangedSum::State::scattering;
@@ -158,11 +159,8 @@ class Exchange final : public Communicator {
       if (under_way_.empty()) summing_since_ = Clock::now();
       under_way_.push_back(&sum);
       ++started_;
-      const std::uint64_t halves = sum.kind_ == SumKind::all_reduce ? 2 : 1;
-      const std::uint64_t bytes = halves * static_cast<std::uint64_t>(size() - 1) *
-                                  static_cast<std::uint64_t>(sum.part_bytes_);
-      traffic_.sent_bytes += bytes;
-      if (size_bytes(sum.dtype_) == 2) traffic_.saved_bytes += bytes;
+      traffic_.sent_bytes += sum.sent_bytes_;
+      if (size_bytes(sum.dtype_) == 2) traffic_.saved_bytes += sum.sent_bytes_;
     }
     under_way_changed_.notify_one();
   }
@@ -229,11 +227,11 @@ class Exchange final : public Communicator {
                   size(),
                   sum->part_count_,
                   sum->dtype_,
-                  sum->numbers_ + static_cast<std::ptrdiff_t>(rank()) * sum->part_bytes_);
-        sum->state_ = sum->kind_ == SumKind::reduce_scatter ? ExchangedSum::State::idle
-                                                            : ExchangedSum::State::added;
+                  sum->numbers_ +
+                      static_cast<std::ptrdiff_t>(sum->whole_ ? 0 : rank()) * sum->part_bytes_);
+        sum->state_ = sum->gathers_ ? ExchangedSum::State::added : ExchangedSum::State::idle;
       }
-      if (sum->kind_ == SumKind::reduce_scatter) continue;
+      if (!sum->gathers_) continue;
       if (sum->state_ == ExchangedSum::State::added && earlier_gather) {
         sum->request_ = mpi_->allgather(Mpi::Channel::gather, sum->numbers_, sum->part_bytes_);
         sum->state_ = ExchangedSum::State::gathering;
@@ -279,11 +277,7 @@ class Exchange final : public Communicator {
       }
       const Clock::time_point now = Clock::now();
       const Clock::duration waited = now - begin;
-      if (waited > k_yield) {
-        std::this_thread::sleep_for(std::min<Clock::duration>(waited / 20, k_longest_sleep));
-      } else if (waited > k_spin) {
-        ::sched_yield();
-      }
+      pause_after(waited);
       if (now < look) continue;
       look = now + std::chrono::duration_cast<Clock::duration>(k_look);
       if (std::vector<int> gone = ended(); !gone.empty()) {
@@ -398,15 +392,18 @@ class Exchange final : public Communicator {
 };
 
 ExchangedSum::ExchangedSum(Exchange& exchange, std::int64_t count, DType dtype, SumKind kind)
-    : exchange_(exchange),
-      dtype_(dtype),
-      kind_(kind),
-      part_count_(padded_count(count, exchange.size()) / exchange.size()) {
-  const std::int64_t bytes = part_count_ * static_cast<std::int64_t>(size_bytes(dtype));
-  require(bytes <= std::numeric_limits<int>::max(), "a sum of parts of {} bytes", bytes);
-  part_bytes_ = static_cast<int>(bytes);
+    : exchange_(exchange), dtype_(dtype), kind_(kind) {
+  const int ranks = exchange.size();
+  const auto size = static_cast<std::int64_t>(size_bytes(dtype));
+  const std::int64_t all = padded_count(count, ranks);
+  whole_ = in_one_message(kind, all * size, ranks);
+  gathers_ = !whole_ && kind != SumKind::reduce_scatter;
+  part_count_ = whole_ ? all : all / ranks;
+  require(part_count_ * size <= std::numeric_limits<int>::max(), "a sum of {} numbers", count);
+  part_bytes_ = static_cast<int>(part_count_ * size);
+  sent_bytes_ = static_cast<std::uint64_t>(comm::sent_bytes(kind, all * size, ranks));
   if (kind == SumKind::all_gather) return;
-  received_.resize(static_cast<std::size_t>(bytes) * static_cast<std::size_t>(exchange.size()));
+  received_.resize(static_cast<std::size_t>(part_bytes_) * static_cast<std::size_t>(ranks));
 }
 
 ExchangedSum::~ExchangedSum() { exchange_.forget(*this); }

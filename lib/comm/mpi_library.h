@@ -29,8 +29,8 @@ class Mpi {
  public:
   /// Collectives of one channel are started in the same order on all ranks; those of several
   /// channels in any order.
-  enum class Channel { scatter, gather, text, presence };
-  static constexpr int k_channels = 4;
+  enum class Channel { scatter, gather, whole, text, presence };
+  static constexpr int k_channels = 5;
 
   /// An operation under way; holds MPI's own handle.
   struct Request {

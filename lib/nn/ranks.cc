@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
+#include "graph/op_handles.h"
 #include "graph/ops/fused_update.h"
 #include "graph/ops/ops.h"
 
@@ -15,13 +18,22 @@ using graph::Phase;
 using graph::ScopeGuard;
 using graph::Value;
 
+/// The value of 16 bits that a gradient was cast from, which is packed as well: the casts of all
+/// gradients come last.
+Value before_cast(Builder& b, Value gradient) {
+  const graph::Node& node = b.graph().node(gradient.node);
+  const bool widens = node.is(graph::ops::k_cast) && node.outputs[0].dtype == DType::float32 &&
+                      is_half(b.dtype(node.inputs[0]));
+  return widens ? node.inputs[0] : gradient;
+}
+
 /// Values that are added over the ranks together, in one message.
 struct AllReduceBucket {
   DType dtype;
   Shard shard = {};                 ///< of the sums, where the ranks divide them
   std::vector<Value*> values = {};  ///< are set to their sums, or slices of them, by finish()
   std::int64_t bytes = 0;
-  std::vector<Value> terms = {};
+  std::vector<graph::TensorType> types = {};
   Value sum = {};
 
   void add(Builder& b, Value& value) {
@@ -29,22 +41,23 @@ struct AllReduceBucket {
     bytes += b.shape(value).elements() * static_cast<std::int64_t>(size_bytes(dtype));
   }
   void start(Builder& b, int ranks) {
-    for (const Value* value : values) terms.push_back(*value);
+    std::vector<Value> terms;
+    for (const Value* value : values) {
+      types.push_back(b.type(*value));
+      terms.push_back(before_cast(b, *value));
+    }
     sum = shard.divides()
               ? b.add("ReduceScatterStart", terms, {{"T", dtype}, {"ranks", ranks}}, "start")
               : graph::ops::start_all_reduce(b, terms, dtype, ranks);
   }
   void finish(Builder& b) const {
-    const std::vector<graph::TensorType> types = graph::ops::types_of(b, terms);
-    const std::vector<Value> sums = shard.divides()
-                                        ? wait_for_slices(b, types)
-                                        : graph::ops::wait_for_all_reduce(b, sum, types);
+    const std::vector<Value> sums =
+        shard.divides() ? wait_for_slices(b) : graph::ops::wait_for_all_reduce(b, sum, types);
     for (std::size_t i = 0; i < sums.size(); ++i) *values[i] = sums[i];
   }
 
  private:
-  std::vector<Value> wait_for_slices(Builder& b,
-                                     const std::vector<graph::TensorType>& types) const {
+  std::vector<Value> wait_for_slices(Builder& b) const {
     std::vector<std::int64_t> counts;
     std::vector<DType> dtypes;
     for (const graph::TensorType& type : types) {
@@ -89,6 +102,23 @@ Weight master_of(Builder& b, const Weight& weight, const Shard& shard) {
   return {weight.name, handle, b.read(handle), weight.updated_in, slice, weight.handle};
 }
 
+/// Numbers the exchanges of a step so far (attribute `order`): sums of gradients by the time at
+/// which their values are computed, others by their position. The graph, unlike its lowering, has
+/// the same order on ranks with shares of different sizes.
+void number_messages(Builder& b, const std::vector<AllReduceBucket>& gradients) {
+  std::set<std::pair<int, int>> starts;  // after the node by which they begin
+  for (int id = 0; id < b.graph().size(); ++id) {
+    if (graph::ops::exchanged_halves(b.graph().node(id)) > 0) starts.emplace(id, id);
+  }
+  for (const AllReduceBucket& bucket : gradients) {
+    const int id = bucket.sum.node;
+    starts.erase({id, id});
+    starts.emplace(std::ranges::max(b.graph().node(id).inputs).node, id);
+  }
+  std::int64_t order = 0;
+  for (const auto& [after, id] : starts) b.graph().node(id).attrs.set("order", ++order);
+}
+
 }  // namespace
 
 bool is_sum(std::string_view fetch) { return fetch == "loss" || fetch.starts_with("metric/"); }
@@ -121,7 +151,7 @@ void all_reduce(StepDraft& step) {
     // In the order in which the backward pass computes them.
     std::vector<Value*> ready;
     for (Value& g : step.gradients) ready.push_back(&g);
-    std::sort(ready.begin(), ready.end(), [](const Value* x, const Value* y) { return *x < *y; });
+    std::ranges::sort(ready, {}, [&](const Value* g) { return before_cast(b, *g); });
     for (Value* g : ready) {
       if (buckets.empty() || buckets.back().bytes >= enough_bytes) {
         buckets.push_back({parallel.all_reduce_dtype, shard});
@@ -129,6 +159,7 @@ void all_reduce(StepDraft& step) {
       buckets.back().add(b, *g);
     }
     for (AllReduceBucket& each : buckets) each.start(b, step.share.ranks);
+    number_messages(b, buckets);
     b.origin().reason = "float32: loss, metrics and moving statistics " + of_ranks;
     buckets.push_back({DType::float32});
     AllReduceBucket& scalars = buckets.back();

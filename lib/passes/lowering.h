@@ -164,8 +164,9 @@ graph::Graph fuse_packing_into_matmul(const graph::Graph& graph, const Target& t
 /// in 16 bits where each reader takes it rounded but wide. Bit-identical.
 graph::Graph share_widened(const graph::Graph& graph, const Target& target);
 
-/// Moves each AllReduceStart and ReduceScatterStart directly behind the last of the ops that
-/// compute its values, and not before another one that precedes it. Bit-identical.
+/// Begins exchanges between ranks in the order of their attribute, which is the same on all ranks
+/// whatever kernels they chose: an AllReduceStart or ReduceScatterStart directly behind the last of
+/// the ops that compute its values, or behind the one before it in that order. Bit-identical.
 graph::Graph start_sums_early(const graph::Graph& graph, const Target& target);
 
 /// Fuses elementwise ops over one shape that read each other's results into one FusedElementwise,

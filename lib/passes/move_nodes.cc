@@ -1,6 +1,11 @@
 // Passes that move nodes: no value changes.
 
+#include <algorithm>
+#include <functional>
+#include <limits>
+
 #include "graph/ops/elementwise.h"
+#include "graph/ops/ops.h"
 #include "passes/rewriter.h"
 
 namespace halfstep::passes {
@@ -26,21 +31,43 @@ graph::Graph hoist_casts(const graph::Graph& graph, const Target& /*target*/) {
 }
 
 graph::Graph start_sums_early(const graph::Graph& graph, const Target& /*target*/) {
-  Rewriter rewriter(graph);
-  int previous = -1;
+  std::vector<int> starts;
   for (int id = 0; id < graph.size(); ++id) {
-    const graph::Node& node = graph.node(id);
-    if (!node.is(graph::ops::k_all_reduce_start, graph::ops::k_reduce_scatter_start)) continue;
-    // All ranks must start their sums in one order, and those with shares of different sizes may
-    // run different kernels.
-    int last = previous < 0 ? node.inputs.front().node : previous;
-    for (const graph::Value& input : node.inputs) {
-      if (rewriter.before(last, input.node)) last = input.node;
-    }
-    rewriter.move(id, rewriter.position(last));
-    previous = id;
+    if (graph::ops::exchanged_halves(graph.node(id)) > 0) starts.push_back(id);
   }
-  return rewriter.finish();
+  const auto number = [&](int id) {
+    const auto order = graph.node(id).attrs.get<std::int64_t>("order");
+    return order > 0 ? order : std::numeric_limits<std::int64_t>::max();
+  };
+  std::ranges::stable_sort(starts, {}, number);
+
+  std::vector<int> order;
+  std::vector<bool> placed(static_cast<std::size_t>(graph.size()), false);
+  const auto is_placed = [&](int id) { return placed[static_cast<std::size_t>(id)]; };
+  std::size_t begun = 0;  // of `starts`
+  // A node whose start is not placed yet takes those before it along, and their values.
+  const std::function<void(int)> place = [&](int id) {
+    if (is_placed(id)) return;
+    if (begun < starts.size() && graph::ops::exchanged_halves(graph.node(id)) > 0) {
+      while (starts[begun] != id) place(starts[begun]);
+      ++begun;
+    }
+    placed[static_cast<std::size_t>(id)] = true;
+    for (const Value& input : graph.node(id).inputs) place(input.node);
+    for (const int control : graph.node(id).control) place(control);
+    order.push_back(id);
+  };
+  const auto is_ready = [&](int start, int now) {
+    // A master is read after its update, which is no input.
+    if (graph.node(start).is(graph::ops::k_all_gather_start)) return start <= now;
+    return std::ranges::all_of(graph.node(start).inputs,
+                               [&](const Value& input) { return is_placed(input.node); });
+  };
+  for (int id = 0; id < graph.size(); ++id) {
+    place(id);
+    while (begun < starts.size() && is_ready(starts[begun], id)) place(starts[begun]);
+  }
+  return select(graph, order);
 }
 
 }  // namespace halfstep::passes

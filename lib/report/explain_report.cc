@@ -350,10 +350,10 @@ Explanation explain(train::Session& session, const std::string& gpu) {
   if (gpu.empty()) {
     launches = launches_of(plan);
     e.predicted_step = predict_step(session);
-    e.rank_messages = rank_messages(plan.graph());
+    e.rank_messages = rank_messages(plan.graph(), session.backend().device != nullptr);
   } else {
     const PretendedStep step(gpu, session);
-    e.rank_messages = rank_messages(step.graph());
+    e.rank_messages = rank_messages(step.graph(), true);
     launches = step.launches();
     e.predicted_step = step.prediction(processor.tf32);
   }

@@ -81,10 +81,10 @@ void ParallelBlock::fields(Fields& f) {
 
 namespace {
 
-std::optional<SyncBatchNormBlock> sync_batch_norm(const graph::Graph& step) {
+std::optional<SyncBatchNormBlock> sync_batch_norm(const graph::Graph& step, bool on_gpus) {
   SyncBatchNormBlock block;
   std::set<std::string> layers;
-  const std::optional<RankMessages> all = rank_messages(step);
+  const std::optional<RankMessages> all = rank_messages(step, on_gpus);
   for (const RankMessage& message : all ? all->messages : std::vector<RankMessage>{}) {
     if (!message.of_layer) continue;
     layers.insert(message.layers.front());
@@ -158,7 +158,8 @@ ParallelBlock parallel_block(const train::Session& session, const std::vector<st
   block.imbalance = median > 0 ? *slowest / median : 1;
   block.waited_share = all > 0 ? waited / all : 0;
   if (summing > 0) block.hidden_share = hidden / summing;
-  block.sync_batch_norm = sync_batch_norm(passes::prune(session.prepared().graph));
+  block.sync_batch_norm =
+      sync_batch_norm(passes::prune(session.prepared().graph), session.backend().device != nullptr);
   // All ranks have the same sums, and so the same errors.
   const comm::SumError& error = session.ranks()->error();
   if (error.squared_sums > 0) {

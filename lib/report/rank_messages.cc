@@ -25,7 +25,7 @@ void RankMessages::fields(Fields& f) {
   f("messages", messages, {.doc = "in the order in which they begin", .each = "one message"});
 }
 
-std::optional<RankMessages> rank_messages(const graph::Graph& step) {
+std::optional<RankMessages> rank_messages(const graph::Graph& step, bool on_gpus) {
   RankMessages all;
   for (int id = 0; id < step.size(); ++id) {
     const graph::Node& node = step.node(id);
@@ -37,7 +37,7 @@ std::optional<RankMessages> rank_messages(const graph::Graph& step) {
     message.exchange = node.op.substr(0, node.op.size() - std::string_view("Start").size());
     message.dtype = name(packed.dtype);
     message.numbers = packed.shape.elements();
-    message.sent_bytes = train::sent_bytes(node);
+    message.sent_bytes = train::sent_bytes(node, on_gpus);
     message.reason = node.origin.reason;
     message.of_layer = !node.origin.layer.empty();
     const auto add = [&](const std::string& layer) {

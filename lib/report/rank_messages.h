@@ -32,7 +32,7 @@ struct RankMessages {
   void fields(Fields& f);
 };
 
-/// Nothing for a graph without messages.
-std::optional<RankMessages> rank_messages(const graph::Graph& step);
+/// Nothing for a graph without messages. `on_gpus`: carried by NCCL.
+std::optional<RankMessages> rank_messages(const graph::Graph& step, bool on_gpus);
 
 }  // namespace halfstep::report

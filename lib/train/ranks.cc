@@ -58,13 +58,16 @@ std::function<Request()> agreed_requests(std::function<Request()> own, comm::Com
   return RankRequests(std::move(own), ranks);
 }
 
-double sent_bytes(const graph::Node& node) {
+double sent_bytes(const graph::Node& node, bool rings) {
   const int halves = graph::ops::exchanged_halves(node);
   if (halves == 0) return 0;
-  const auto ranks = static_cast<double>(node.attrs.get<std::int64_t>("ranks"));
+  const auto ranks = node.attrs.get<std::int64_t>("ranks");
   const graph::TensorType& sum = node.outputs[0];
-  return halves * (ranks - 1) / ranks * static_cast<double>(sum.shape.elements()) *
-         static_cast<double>(size_bytes(sum.dtype));
+  const std::int64_t bytes =
+      sum.shape.elements() * static_cast<std::int64_t>(size_bytes(sum.dtype));
+  if (rings || halves == 1) return static_cast<double>(halves * (ranks - 1) * bytes / ranks);
+  return static_cast<double>(
+      comm::sent_bytes(comm::SumKind::all_reduce, bytes, static_cast<int>(ranks)));
 }
 
 std::optional<FirstNonfinite> first_of_ranks(const std::optional<FirstNonfinite>& own,

@@ -25,6 +25,7 @@ std::optional<FirstNonfinite> first_of_ranks(const std::optional<FirstNonfinite>
                                              comm::Communicator& ranks);
 
 /// The bytes that a rank sends to others for the exchange that a node begins; 0 for other nodes.
-double sent_bytes(const graph::Node& node);
+/// `rings`: by NCCL, as a ring does.
+double sent_bytes(const graph::Node& node, bool rings);
 
 }  // namespace halfstep::train

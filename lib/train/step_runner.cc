@@ -55,7 +55,7 @@ void set_phases(StepSample& time, const plan::PhaseSeconds& seconds) {
 void set_device_traffic(StepSample& time, const graph::Graph& graph) {
   for (int id = 0; id < graph.size(); ++id) {
     const graph::Node& node = graph.node(id);
-    const double bytes = sent_bytes(node);
+    const double bytes = sent_bytes(node, true);
     time.sent_bytes += bytes;
     if (bytes > 0 && size_bytes(node.outputs[0].dtype) == 2) time.saved_bytes += bytes;
   }

@@ -128,8 +128,11 @@ TEST_CASE("explain: a step of several ranks has its messages, on a pretended GPU
     std::map<std::string, int> of_norm;
     std::set<std::string> of_gradients;
     for (const Json& message : all.at("messages")) {
-      // 3 of 4 parts in each half of a sum, 4 bytes a number.
-      CHECK(message.at("sent_bytes") == 2 * 3 * message.at("numbers").get<double>());
+      // 3 of 4 parts in each half of a sum, 4 bytes a number; all of them to 3 ranks where they are
+      // few, and MPI carries them.
+      const double numbers = message.at("numbers");
+      const bool whole = arch.empty() && 4 * 4 * numbers <= 64 << 10;
+      CHECK(message.at("sent_bytes") == (whole ? 3 * 4 : 2 * 3) * numbers);
       CHECK(message.at("exchange") == "AllReduce");
       if (contains(message.at("reason").get<std::string>(), "gradients ")) {
         for (const Json& layer : message.at("layers")) of_gradients.insert(layer);

@@ -180,6 +180,10 @@ TEST_CASE("ranks: synchronized batch normalization, and its messages in the repo
     return report_of(directory, of).at("history").at("val_loss").at(1).get<double>();
   };
   CHECK(std::abs(loss("together") - loss("one")) < 1e-4 * loss("one"));
+  // Sums of gradients begin between these messages, in the same order on four ranks.
+  REQUIRE(train_ranks(directory, 4, "four", {"--set", "parallel.sync_batch_norm=true"}).exit_code ==
+          0);
+  CHECK(std::abs(loss("four") - loss("one")) < 1e-4 * loss("one"));
   CHECK(std::abs(loss("apart") - loss("one")) > 1e-4 * loss("one"));
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/ops/ops.h"
 #include "train/fixture.h"
 #include "train/thread_ranks.h"
 
@@ -226,6 +227,57 @@ TEST_CASE("ranks: a ReLU in a synchronized normalization and its gradient change
       return hashes[0];
     };
     CHECK(hash({}) == hash({"fuse_norms"}));
+  }
+}
+
+TEST_CASE("ranks: a bucket that is ready starts before later messages, in one order on all ranks") {
+  TinyRun tiny;
+  tiny.layers = R"(
+    - {type: conv2d, filters: 4, kernel_size: 3, strides: 2, use_bias: false}
+    - {type: batch_normalization}
+    - {type: relu}
+    - {type: flatten}
+    - {type: dense, units: 200, use_bias: false}
+    - {type: batch_normalization}
+    - {type: dense, units: 10}
+    - {type: softmax, dtype: float32}
+)";
+  tiny.data = k_unsplit_digits;
+  tiny.training = "{epochs: 1, batch_size: 53}";
+  config::RunSpec spec = tiny.spec();
+  spec.parallel.sync_batch_norm = true;
+  for (const std::string policy : {"float32", "mixed_bfloat16"}) {
+    for (const config::ShardOf shard : {config::ShardOf::none, config::ShardOf::optimizer}) {
+      for (const int ranks : {2, 4}) {
+        CAPTURE(policy);
+        CAPTURE(ranks);
+        CAPTURE(shard == config::ShardOf::optimizer);
+        spec.precision.policy = policy;
+        spec.parallel.shard = shard;
+        Hub hub(ranks);
+        run_ranks(hub, [&](const std::shared_ptr<comm::Communicator>& communicator) {
+          backend::Backend backend = cpu();
+          backend.capabilities.ranks = communicator;
+          Run run(spec, {}, digits(), backend);
+          // A tail of one sample, which most ranks do not have.
+          for (const std::int64_t batch : {53, 1}) {
+            const graph::Graph& step = run.session().plan(nn::Purpose::train, batch).graph();
+            std::string names;
+            int bucket = -1, last_of_layer = -1;
+            for (int id = 0; id < step.size(); ++id) {
+              const graph::Node& node = step.node(id);
+              if (graph::ops::exchanged_halves(node) == 0) continue;
+              names += node.name + " ";
+              if (bucket < 0 && node.name.starts_with("all_reduce/")) bucket = id;
+              if (!node.origin.layer.empty()) last_of_layer = id;
+            }
+            CHECK(bucket > 0);
+            CHECK(bucket < last_of_layer);
+            for (const std::string& other : communicator->gather(names)) CHECK(other == names);
+          }
+        });
+      }
+    }
   }
 }
 

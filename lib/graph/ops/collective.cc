@@ -4,7 +4,8 @@
 //   AllReduceWait   waits for the sum, whose pieces it returns as vectors of `counts` elements in
 //                   the dtypes Tresults
 // Only an AllReduceWait may read the result of an AllReduceStart: its memory changes until then.
-// The halves of a sum are the same in two more pairs, for tensors that the ranks divide. Of n
+// All ranks begin their exchanges in the order of the attribute `order`, those without one (0)
+// last. The halves of a sum are the same in two more pairs, for tensors that the ranks divide. Of n
 // elements rank r has the slice of ceil(n / ranks) from r ceil(n / ranks) on, whose elements beyond
 // the end are padding; a packed tensor has the slices of rank 0, one after the other, then those of
 // rank 1.
@@ -144,7 +145,7 @@ std::vector<OpDef> collective_ops() {
   return {
       define("AllReduceStart",
              "values: Tin -> sum: T",
-             "Tin: list(type), T: {bfloat16, half, float}, ranks: int",
+             "Tin: list(type), T: {bfloat16, half, float}, ranks: int, order: int = 0",
              {.infer = infer_start, .stateful = true}),
       define("AllReduceWait",
              "sum: T -> results: Tresults",
@@ -152,7 +153,7 @@ std::vector<OpDef> collective_ops() {
              {.infer = infer_wait, .stateful = true}),
       define("ReduceScatterStart",
              "values: Tin -> packed: T",
-             "Tin: list(type), T: {bfloat16, half, float}, ranks: int",
+             "Tin: list(type), T: {bfloat16, half, float}, ranks: int, order: int = 0",
              {.infer = infer_scatter_start, .stateful = true}),
       define("ReduceScatterWait",
              "packed: T -> slices: Tresults",
@@ -161,7 +162,7 @@ std::vector<OpDef> collective_ops() {
              {.infer = infer_scatter_wait, .stateful = true}),
       define("AllGatherStart",
              "slices: Tin -> packed: T",
-             "Tin: list(type), T: {bfloat16, half, float}, rank: int, ranks: int",
+             "Tin: list(type), T: {bfloat16, half, float}, rank: int, ranks: int, order: int = 0",
              {.infer = infer_gather_start, .stateful = true}),
       define("AllGatherWait",
              "packed: T, variables: Tvariables",
