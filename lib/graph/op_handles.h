@@ -22,6 +22,7 @@ inline constexpr OpHandle k_add_v2{"AddV2"};
 inline constexpr OpHandle k_all{"All"};
 inline constexpr OpHandle k_all_finite{"AllFinite"};
 inline constexpr OpHandle k_all_gather_start{"AllGatherStart"};
+inline constexpr OpHandle k_all_gather_wait{"AllGatherWait"};
 inline constexpr OpHandle k_all_reduce_start{"AllReduceStart"};
 inline constexpr OpHandle k_batch_matmul_v2{"BatchMatMulV2"};
 inline constexpr OpHandle k_batch_norm_relu_grad{"BatchNormReluGrad"};

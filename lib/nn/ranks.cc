@@ -196,20 +196,26 @@ std::int64_t WeightGather::bytes_of(Builder& b, const Weight& weight) const {
 
 void WeightGather::add(Builder& b, const Weight& weight) {
   const DType dtype = type_of(b, weight.copy).dtype;
+  const std::int64_t bytes = bytes_of(b, weight);
   auto bucket = std::find_if(buckets_.begin(), buckets_.end(), [&](const Bucket& each) {
     return each.dtype == dtype && !each.start.valid();
   });
+  // A large weight does not hold up those of the layers before it.
+  if (bucket != buckets_.end() && bucket->bytes + bytes > enough_) {
+    start(b, *bucket);
+    bucket = buckets_.end();
+  }
   if (bucket == buckets_.end()) bucket = buckets_.insert(bucket, {dtype});
-  bucket->bytes += bytes_of(b, weight);
+  bucket->bytes += bytes;
   bucket->slices.push_back(b.read(weight.handle));
   bucket->copies.push_back(weight.copy);
-  if (bucket->bytes >= enough_) start(b, *bucket);
 }
 
 void WeightGather::start(Builder& b, Bucket& bucket) const {
   const ScopeGuard scope(
       b,
-      step_origin(Phase::update, fmt::format("{}: slices of updated weights", name(bucket.dtype))),
+      step_origin(Phase::forward,
+                  fmt::format("{}: weights that the ranks divide", name(bucket.dtype))),
       "all_gather");
   bucket.start = b.add("AllGatherStart",
                        bucket.slices,
@@ -221,6 +227,8 @@ void WeightGather::finish(Builder& b) {
   for (Bucket& bucket : buckets_) {
     if (!bucket.start.valid()) start(b, bucket);
   }
+  const ScopeGuard scope(
+      b, step_origin(Phase::forward, "weights that the ranks divide"), "all_gather");
   for (const Bucket& bucket : buckets_) {
     std::vector<Value> inputs{bucket.start};
     std::vector<std::int64_t> counts;

@@ -17,8 +17,8 @@ std::vector<graph::Value> sum_over_ranks(graph::Builder& b,
                                          const std::vector<graph::Value>& values,
                                          int ranks);
 
-/// Writes the masters of all ranks to the copies of the weights, in buckets of one dtype, each of
-/// which travels while the masters after it are updated.
+/// Writes the masters of all ranks to the copies of the weights, in buckets of one dtype. Lowering
+/// moves them to the start of the next step (passes::start_sums_early).
 class WeightGather {
  public:
   /// Of the masters of a step.

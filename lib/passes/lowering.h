@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "graph/graph.h"
+#include "graph/op_handles.h"
 
 namespace halfstep::passes {
 
@@ -36,6 +37,8 @@ struct Target {
 
 /// The graph without nodes that no fetch and no update depends on. Order and names are kept.
 graph::Graph prune(const graph::Graph& graph);
+/// The nodes of one op, and those that they depend on, without fetches.
+graph::Graph prune_to(graph::Graph graph, graph::OpHandle op);
 
 /// Replaces the chain of matmul, causal mask, mask of keys, Softmax, dropout and matmul of an
 /// attention by a FusedAttention, and that of its gradient by a FusedAttentionGrad, where nothing
@@ -166,7 +169,10 @@ graph::Graph share_widened(const graph::Graph& graph, const Target& target);
 
 /// Begins exchanges between ranks in the order of their attribute, which is the same on all ranks
 /// whatever kernels they chose: an AllReduceStart or ReduceScatterStart directly behind the last of
-/// the ops that compute its values, or behind the one before it in that order. Bit-identical.
+/// the ops that compute its values, or behind the one before it in that order. Divided weights are
+/// gathered at the start of a step instead of its end, each before the first op that reads it, so
+/// that they travel beside the layers before: weights are those of the step before in between.
+/// Bit-identical.
 graph::Graph start_sums_early(const graph::Graph& graph, const Target& target);
 
 /// Fuses elementwise ops over one shape that read each other's results into one FusedElementwise,

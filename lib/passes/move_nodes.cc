@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <map>
+#include <span>
 
 #include "graph/ops/elementwise.h"
 #include "graph/ops/ops.h"
@@ -31,9 +33,15 @@ graph::Graph hoist_casts(const graph::Graph& graph, const Target& /*target*/) {
 }
 
 graph::Graph start_sums_early(const graph::Graph& graph, const Target& /*target*/) {
-  std::vector<int> starts;
+  std::vector<int> gathers, starts;
+  std::map<int, int> waits;  // by the handle of a variable that they write
   for (int id = 0; id < graph.size(); ++id) {
-    if (graph::ops::exchanged_halves(graph.node(id)) > 0) starts.push_back(id);
+    const graph::Node& node = graph.node(id);
+    if (node.is(graph::ops::k_all_gather_wait)) {
+      for (const Value& input : std::span(node.inputs).subspan(1)) waits[input.node] = id;
+    }
+    if (graph::ops::exchanged_halves(node) == 0) continue;
+    (node.is(graph::ops::k_all_gather_start) ? gathers : starts).push_back(id);
   }
   const auto number = [&](int id) {
     const auto order = graph.node(id).attrs.get<std::int64_t>("order");
@@ -48,24 +56,30 @@ graph::Graph start_sums_early(const graph::Graph& graph, const Target& /*target*
   // A node whose start is not placed yet takes those before it along, and their values.
   const std::function<void(int)> place = [&](int id) {
     if (is_placed(id)) return;
-    if (begun < starts.size() && graph::ops::exchanged_halves(graph.node(id)) > 0) {
+    const graph::Node& node = graph.node(id);
+    const bool starts_sum =
+        graph::ops::exchanged_halves(node) > 0 && !node.is(graph::ops::k_all_gather_start);
+    if (starts_sum) {
       while (starts[begun] != id) place(starts[begun]);
       ++begun;
     }
     placed[static_cast<std::size_t>(id)] = true;
-    for (const Value& input : graph.node(id).inputs) place(input.node);
+    for (const Value& input : graph.node(id).inputs) {
+      place(input.node);
+      const auto written = waits.find(input.node);
+      if (written != waits.end() && written->second != id) place(written->second);
+    }
     for (const int control : graph.node(id).control) place(control);
     order.push_back(id);
   };
-  const auto is_ready = [&](int start, int now) {
-    // A master is read after its update, which is no input.
-    if (graph.node(start).is(graph::ops::k_all_gather_start)) return start <= now;
+  const auto is_ready = [&](int start) {
     return std::ranges::all_of(graph.node(start).inputs,
                                [&](const Value& input) { return is_placed(input.node); });
   };
+  std::ranges::for_each(gathers, place);
   for (int id = 0; id < graph.size(); ++id) {
     place(id);
-    while (begun < starts.size() && is_ready(starts[begun], id)) place(starts[begun]);
+    while (begun < starts.size() && is_ready(starts[begun])) place(starts[begun]);
   }
   return select(graph, order);
 }

@@ -266,14 +266,16 @@ graph::Graph select(const graph::Graph& graph, const std::vector<int>& nodes) {
   return selected;
 }
 
-graph::Graph prune(const graph::Graph& graph) {
+namespace {
+
+graph::Graph with_inputs(const graph::Graph& graph, const std::function<bool(const Node&)>& keep) {
   std::vector<bool> live(static_cast<std::size_t>(graph.size()), false);
   for (const auto& [name, value] : graph.fetches())
     live[static_cast<std::size_t>(value.node)] = true;
   std::vector<int> nodes;
   for (int id = graph.size() - 1; id >= 0; --id) {
     const Node& node = graph.node(id);
-    if (node.outputs.empty() || node.preserve) live[static_cast<std::size_t>(id)] = true;
+    if (keep(node)) live[static_cast<std::size_t>(id)] = true;
     if (!live[static_cast<std::size_t>(id)]) continue;
     nodes.push_back(id);
     for (const Value& input : node.inputs) live[static_cast<std::size_t>(input.node)] = true;
@@ -281,6 +283,17 @@ graph::Graph prune(const graph::Graph& graph) {
   }
   std::reverse(nodes.begin(), nodes.end());
   return select(graph, nodes);
+}
+
+}  // namespace
+
+graph::Graph prune(const graph::Graph& graph) {
+  return with_inputs(graph, [](const Node& node) { return node.outputs.empty() || node.preserve; });
+}
+
+graph::Graph prune_to(graph::Graph graph, graph::OpHandle op) {
+  graph.fetches().clear();
+  return with_inputs(graph, [&](const Node& node) { return node.is(op); });
 }
 
 }  // namespace halfstep::passes

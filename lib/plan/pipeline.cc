@@ -204,8 +204,8 @@ constexpr std::array k_passes{
          .run = passes::start_sums_early,
          .reason =
              "starts the sum of a bucket of gradients as soon as they are computed, so that it "
-             "travels beside the backward pass, in one order on all ranks; after the passes that "
-             "place nodes"},
+             "travels beside the backward pass, in one order on all ranks, and gathers divided "
+             "weights beside the next forward pass; after the passes that place nodes"},
 };
 
 bool same(const Node& a, const Node& b) {

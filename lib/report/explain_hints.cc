@@ -56,7 +56,8 @@ void padding_hints(const HintContext& c) {
   if (!c.unit) return;
   for (const ExplainedOp& op : c.e.ops) {
     const Node& node = c.graph.node(c.graph.find(op.row.name));
-    if (op.row.phase != "forward" || !is_half(node.outputs[0].dtype)) continue;
+    if (op.row.phase != "forward" || node.outputs.empty()) continue;
+    if (!is_half(node.outputs[0].dtype)) continue;
     std::vector<std::string> parts;
     double padded = 1;
     for (const Extent& extent : extents(c.graph, node)) {

@@ -168,6 +168,7 @@ void allocate(Session& session,
 }  // namespace
 
 Evaluation evaluate(Session& session, const data::SplitView& rows) {
+  session.gather_weights();
   const auto start = std::chrono::steady_clock::now();
   Evaluation result;
   const std::int64_t samples = rows.samples();

@@ -8,7 +8,9 @@
 #include "config/warning_codes.h"
 #include "core/hash.h"
 #include "core/system.h"
+#include "graph/op_handles.h"
 #include "nn/losses/loss.h"
+#include "passes/lowering.h"
 
 namespace halfstep::train {
 namespace {
@@ -197,6 +199,12 @@ Session::Session(const config::RunSpec& spec,
 
   plan(purpose, batch);
   if (purpose != nn::Purpose::train) return;
+  if (is_divided()) {
+    const graph::Graph gathers = passes::prune_to(prepared_.graph, graph::ops::k_all_gather_wait);
+    gather_plan_ = std::make_unique<plan::Plan>(plan::compile(gathers, backend_, lowering()));
+    check_memory(gather_plan_->arena_bytes());
+    trace_arena_.reserve(gather_plan_->arena_bytes());
+  }
   const std::int64_t tail = spec_.data.streams ? 0 : train_rows_.samples() % batch;
   if (tail > 0) plan(nn::Purpose::train, tail);
   // Plans of evaluations too, so that the memory need of a run is known before its first step.
@@ -252,6 +260,12 @@ plan::Plan& Session::plan(nn::Purpose purpose, std::int64_t batch) {
     entry->bind(*state_, arena_);
   }
   return *entry;
+}
+
+void Session::gather_weights() {
+  if (!gather_plan_) return;
+  gather_plan_->bind(*state_, trace_arena_);
+  gather_plan_->run();
 }
 
 plan::Plan* Session::trace_plan(std::int64_t batch) {

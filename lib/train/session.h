@@ -66,6 +66,10 @@ class Session {
   /// The plan for a purpose and batch size, of training that of all ranks together, for this rank's
   /// share of the batch; compiled at the first call.
   plan::Plan& plan(nn::Purpose purpose, std::int64_t batch);
+  /// Completes weights that the ranks divide, of which a step gathers those after the one before:
+  /// all ranks call it at the same point, before anything but a step reads weights. Nothing is
+  /// done where is_divided() is false. Errors: comm::RankLost.
+  void gather_weights();
   /// A plan of the step whose inputs are in the training plan of this batch size, compiled so that
   /// trace() sees every value of the graph; of several ranks it traces this one, without sums over
   /// them. nullptr when memory does not suffice.
@@ -115,6 +119,7 @@ class Session {
   std::map<std::pair<nn::Purpose, std::int64_t>, std::unique_ptr<plan::Plan>> plans_;
   plan::Arena trace_arena_;
   std::map<std::int64_t, std::unique_ptr<plan::Plan>> trace_plans_;
+  std::unique_ptr<plan::Plan> gather_plan_;
   EvaluationMemory validation_memory_;
   Prepared prepared_;
   std::vector<config::Warning> warnings_;

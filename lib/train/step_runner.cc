@@ -222,6 +222,7 @@ bool StepRunner::is_sampled(std::int64_t ordinal) const {
 }
 
 void StepRunner::sample_numerics(StepOutcome& outcome) {
+  session_.gather_weights();
   plan::Plan* plan = session_.trace_plan(order_.batch_samples(outcome.ordinal));
   if (plan == nullptr) return;
   outcome.numerics =

@@ -209,6 +209,7 @@ void Trainer::apply_decision(const EpochDecision& decision) {
 
 void Trainer::end(Status status, std::string message) {
   if (done()) return;
+  session_.gather_weights();
   Progress& progress = run_.progress;
   const bool last_step = status == Status::completed;
   if (trained_to_the_end(status)) {

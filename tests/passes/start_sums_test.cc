@@ -7,6 +7,7 @@
 
 #include "graph/builder.h"
 #include "graph/ops/ops.h"
+#include "graph/text.h"
 #include "passes/lowering.h"
 #include "passes/small_graphs.h"
 
@@ -65,6 +66,39 @@ TEST_CASE("start_sums_early: sums begin in their order, and values are computed 
   CHECK(after.find("b") < after.find("sum_b"));
   CHECK(after.find("sum_b") < after.find("sum_a"));
   CHECK(after.find("sum_a") < after.find("reader"));
+}
+
+TEST_CASE("start_sums_early: weights are gathered first, and written before they are read") {
+  Graph graph;
+  Builder b(graph, graph::op_table());
+  const auto variable = [&](std::string name, const Shape& shape) {
+    return b.variable(
+        {std::move(name), {DType::float32, shape}, graph::Role::weight, true, {}, ""});
+  };
+  const Value copy = variable("copy", {8}), master = variable("master", {4});
+  const Value x = b.placeholder("x", DType::float32, {8});
+  const Value first = b.add("Exp", {x}, {}, "first");
+  const Value y = b.add("Mul", {first, b.read(copy)}, {}, "reader");
+  graph.fetches().emplace_back("y", y);
+  b.add_node("AssignVariableOp", {master, b.placeholder("g", DType::float32, {4})}, {}, "update");
+  const Value start =
+      b.add("AllGatherStart",
+            {b.read(master)},
+            {{"T", DType::float32}, {"rank", std::int64_t{0}}, {"ranks", std::int64_t{2}}},
+            "start");
+  b.add_node("AllGatherWait",
+             {start, copy},
+             {{"counts", std::vector<std::int64_t>{8}}, {"ranks", std::int64_t{2}}},
+             "wait");
+  const Graph after = passes::start_sums_early(graph, {always});
+  graph::verify(after, "start_sums_early");
+  CHECK(after.size() == graph.size());
+  CHECK(after.find("start") < after.find("first"));
+  CHECK(after.find("wait") > after.find("first"));
+  CHECK(after.find("wait") < after.find("copy/read"));
+  CHECK(after.find("update") > after.find("reader"));
+  // A second run changes nothing.
+  CHECK(graph::print_graph(passes::start_sums_early(after, {always})) == graph::print_graph(after));
 }
 
 }  // namespace halfstep::test

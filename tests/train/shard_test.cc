@@ -5,9 +5,11 @@
 
 #include <cmath>
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "graph/op_handles.h"
 #include "train/checkpoint.h"
 #include "train/fixture.h"
 #include "train/thread_ranks.h"
@@ -57,8 +59,55 @@ TEST_CASE("shard: divided masters and slots train as whole ones, bit by bit") {
       CHECK(part.final_hash == whole.final_hash);
       CHECK(part.state_hash == whole.state_hash);
       CHECK(part.test->metrics == whole.test->metrics);
+      // Weights are complete for evaluations, which come before the step that would gather them.
+      REQUIRE(part.history.size() == whole.history.size());
+      for (std::size_t epoch = 0; epoch < whole.history.size(); ++epoch) {
+        REQUIRE_FALSE(whole.history[epoch].validation.empty());
+        CHECK(part.history[epoch].validation == whole.history[epoch].validation);
+      }
     }
   }
+}
+
+TEST_CASE("shard: weights are gathered from the start of a step on, each before its first reader") {
+  TinyRun tiny = odd_shapes();
+  tiny.precision = "{policy: mixed_bfloat16}";
+  config::RunSpec spec = divided(tiny);
+  spec.parallel.bucket_mib = 1e-4;
+  Hub hub(2);
+  run_ranks(hub, [&](const std::shared_ptr<comm::Communicator>& communicator) {
+    backend::Backend backend = cpu();
+    backend.capabilities.ranks = communicator;
+    Run run(spec, {}, digits(), backend);
+    const graph::Graph& step = run.session().plan(nn::Purpose::train, 24).graph();
+    std::set<int> written;
+    int gathers = 0, between = 0;
+    bool computes = false;
+    for (int id = 0; id < step.size(); ++id) {
+      const graph::Node& node = step.node(id);
+      const bool waits = node.is(graph::ops::k_all_gather_wait);
+      if (node.is(graph::ops::k_all_gather_start)) {
+        CHECK_FALSE(computes);
+        ++gathers;
+      }
+      computes = computes || node.op.find("MatMul") != std::string::npos;
+      if (waits && computes) ++between;
+      for (const graph::Value& input : node.inputs) {
+        const graph::Node& of = step.node(input.node);
+        if (!of.is(graph::ops::k_var_handle_op)) continue;
+        const std::string& name = of.attrs.get<std::string>("shared_name");
+        if (waits) {
+          written.insert(input.node);
+        } else if (step.variable(name)->role == graph::Role::weight &&
+                   step.variable(name + "/master") != nullptr) {
+          CHECK(written.contains(input.node));
+        }
+      }
+    }
+    CHECK(gathers > 2);
+    // The last layers' weights travel beside the first layers.
+    CHECK(between > 0);
+  });
 }
 
 TEST_CASE("shard: every optimizer that updates elements by themselves gives the same bits") {
