@@ -55,7 +55,7 @@ std::int64_t padded_count(std::int64_t count, int ranks) {
 }
 
 bool in_one_message(SumKind kind, std::int64_t bytes, int ranks) {
-  // Of 2 to 8 ranks; of more, a rank would send more than a few times the bytes of the parts.
+  // Of more ranks, or bytes, those that are sent more than once would outweigh a latency.
   return kind == SumKind::all_reduce && bytes * ranks <= 64 << 10 && ranks <= 8;
 }
 

@@ -1,7 +1,6 @@
 #include "comm/mpi.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +18,8 @@
 
 #include "comm/mpi_library.h"
 #include "comm/pause.h"
+#include "comm/peers.h"
+#include "comm/pieces.h"
 #include "core/system.h"
 
 namespace halfstep::comm {
@@ -34,26 +35,16 @@ constexpr Seconds k_tell{1.0};
 /// Between two polls for sums that nobody waits for yet; 50 us made a step of mnist_cnn 6 % longer.
 constexpr std::chrono::microseconds k_background{250};
 
-/// Another rank, or this one.
-struct Peer {
-  std::string host;
-  pid_t process = 0;
-  bool visible = false;       ///< whether this process can see whether that one lives
-  std::int64_t started = -1;  ///< operations that it said it has started
-  std::int64_t message = -1;  ///< where the next such number arrives
-  Mpi::Request arrival;
-};
-
 class Exchange;
 
 /// Each rank sends every other one its part of the numbers, adds the parts it receives, and sends
 /// the total to all: (N - 1) / N of the bytes each way in both halves, which is the least possible.
-/// Short sums are whole numbers of all ranks instead, which wait for no other sum.
-class ExchangedSum final : public Sum {
+/// Of a short sum each rank gets all numbers of all others instead, and waits for no other sum.
+class ExchangedSum final : public PieceOfSum {
  public:
   ExchangedSum(Exchange& exchange, std::int64_t count, DType dtype, SumKind kind);
   ~ExchangedSum() override;
-  void start(std::byte* numbers) override;
+  void start(std::byte* numbers, const std::byte* buffer) override;
 
  private:
   friend class Exchange;
@@ -65,14 +56,18 @@ class ExchangedSum final : public Sum {
   bool whole_, gathers_;     ///< in_one_message(), or in parts with a second half
   std::int64_t part_count_;  ///< that this rank adds
   int part_bytes_;
+  std::ptrdiff_t own_;  ///< the first byte of it
   std::uint64_t sent_bytes_;
   std::vector<std::byte> received_;
   std::byte* numbers_ = nullptr;
+  const std::byte* buffer_ = nullptr;
   State state_ = State::idle;
   Mpi::Request request_;
 };
 
 class Exchange final : public Communicator {
+  using State = ExchangedSum::State;
+
  public:
   explicit Exchange(std::unique_ptr<Mpi> mpi) : mpi_(std::move(mpi)) {
     mpi_->start();
@@ -99,7 +94,12 @@ class Exchange final : public Communicator {
   void set_timeout(double seconds) override { timeout_ = Seconds(seconds); }
 
   std::unique_ptr<Sum> sum(std::int64_t count, DType dtype, SumKind kind) override {
-    return std::make_unique<ExchangedSum>(*this, count, dtype, kind);
+    const auto make = [&](std::int64_t n) {
+      return std::make_unique<ExchangedSum>(*this, n, dtype, kind);
+    };
+    const bool is_long = SumOfPieces::pieces(count, size(), dtype) > 1;
+    if (kind != SumKind::all_reduce || !is_long) return make(count);
+    return std::make_unique<SumOfPieces>(count, size(), dtype, make);
   }
 
   std::vector<std::string> gather(std::string_view text) override {
@@ -145,16 +145,16 @@ class Exchange final : public Communicator {
   void start(ExchangedSum& sum) {
     {
       const std::lock_guard lock(mutex_);
-      sum.state_ = ExchangedSum::State::added;
+      sum.state_ = State::added;
       if (sum.whole_) {
         std::byte* all = sum.received_.data();
         std::memcpy(all + rank() * sum.part_bytes_, sum.numbers_, sum.part_bytes_);
         sum.request_ = mpi_->allgather(Mpi::Channel::whole, all, sum.part_bytes_);
-        sum.state_ = ExchangedSum::State::scattering;
+        sum.state_ = State::scattering;
       } else if (sum.kind_ != SumKind::all_gather) {
         sum.request_ = mpi_->alltoall(
             Mpi::Channel::scatter, sum.numbers_, sum.received_.data(), sum.part_bytes_);
-        sum.state_ = ExchangedSum::State::scattering;
+        sum.state_ = State::scattering;
       }
       if (under_way_.empty()) summing_since_ = Clock::now();
       under_way_.push_back(&sum);
@@ -165,7 +165,7 @@ class Exchange final : public Communicator {
     under_way_changed_.notify_one();
   }
 
-  /// A sum that was not waited for, because a rank is lost.
+  /// Because a rank is lost.
   void forget(const ExchangedSum& sum) {
     const std::lock_guard lock(mutex_);
     std::erase(under_way_, &sum);
@@ -175,7 +175,7 @@ class Exchange final : public Communicator {
     wait_counted([&] {
       progress();
       return std::none_of(under_way_.begin(), under_way_.end(), [&](const ExchangedSum* sum) {
-        return sum->numbers_ == numbers;
+        return sum->buffer_ == numbers;
       });
     });
   }
@@ -222,28 +222,25 @@ class Exchange final : public Communicator {
   void progress() {
     bool earlier_gather = true;
     for (ExchangedSum* sum : under_way_) {
-      if (sum->state_ == ExchangedSum::State::scattering && mpi_->test(sum->request_)) {
+      if (sum->state_ == State::scattering && mpi_->test(sum->request_)) {
         add_parts(sum->received_.data(),
                   size(),
                   sum->part_count_,
                   sum->dtype_,
-                  sum->numbers_ +
-                      static_cast<std::ptrdiff_t>(sum->whole_ ? 0 : rank()) * sum->part_bytes_);
-        sum->state_ = sum->gathers_ ? ExchangedSum::State::added : ExchangedSum::State::idle;
+                  sum->numbers_ + sum->own_);
+        sum->state_ = sum->gathers_ ? State::added : State::idle;
       }
       if (!sum->gathers_) continue;
-      if (sum->state_ == ExchangedSum::State::added && earlier_gather) {
+      if (sum->state_ == State::added && earlier_gather) {
         sum->request_ = mpi_->allgather(Mpi::Channel::gather, sum->numbers_, sum->part_bytes_);
-        sum->state_ = ExchangedSum::State::gathering;
-      } else if (sum->state_ == ExchangedSum::State::gathering && mpi_->test(sum->request_)) {
-        sum->state_ = ExchangedSum::State::idle;
+        sum->state_ = State::gathering;
+      } else if (sum->state_ == State::gathering && mpi_->test(sum->request_)) {
+        sum->state_ = State::idle;
       }
-      earlier_gather = sum->state_ != ExchangedSum::State::scattering &&
-                       sum->state_ != ExchangedSum::State::added;
+      earlier_gather = sum->state_ != State::scattering && sum->state_ != State::added;
     }
-    const auto ended = std::erase_if(under_way_, [](const ExchangedSum* sum) {
-      return sum->state_ == ExchangedSum::State::idle;
-    });
+    const auto ended = std::erase_if(
+        under_way_, [](const ExchangedSum* sum) { return sum->state_ == State::idle; });
     if (ended > 0 && under_way_.empty()) {
       traffic_.summing_seconds += Seconds(Clock::now() - summing_since_).count();
     }
@@ -271,7 +268,7 @@ class Exchange final : public Communicator {
         try {
           if (done()) return;
         } catch (const UserError& error) {
-          failure_ = std::make_exception_ptr(lost(ended(), error.what()));
+          failure_ = std::make_exception_ptr(lost(ended_of(peers_), error.what()));
           std::rethrow_exception(failure_);
         }
       }
@@ -280,8 +277,8 @@ class Exchange final : public Communicator {
       pause_after(waited);
       if (now < look) continue;
       look = now + std::chrono::duration_cast<Clock::duration>(k_look);
-      if (std::vector<int> gone = ended(); !gone.empty()) {
-        lose(gone, fmt::format("{} ended while this rank trained", names(gone)));
+      if (std::vector<int> gone = ended_of(peers_); !gone.empty()) {
+        lose(gone, fmt::format("{} ended while this rank trained", names_of(gone, peers_)));
       }
       if (!told && waited > k_tell) {
         told = true;
@@ -294,7 +291,9 @@ class Exchange final : public Communicator {
                  ? fmt::format("no answer from other ranks for {:.0f} s, and all of them wait: "
                                "the network between them may be down",
                                timeout_.count())
-                 : fmt::format("no answer from {} for {:.0f} s", names(missing), timeout_.count()));
+                 : fmt::format("no answer from {} for {:.0f} s",
+                               names_of(missing, peers_),
+                               timeout_.count()));
       }
     }
   }
@@ -308,28 +307,6 @@ class Exchange final : public Communicator {
     const std::lock_guard lock(mutex_);
     failure_ = std::make_exception_ptr(lost(ranks, message));
     std::rethrow_exception(failure_);
-  }
-
-  /// "rank 2 (node7, process 4711)"
-  std::string names(const std::vector<int>& ranks) const {
-    std::vector<std::string> each;
-    for (const int r : ranks) {
-      const Peer& peer = peers_[static_cast<std::size_t>(r)];
-      each.push_back(fmt::format("rank {} ({}, process {})", r, peer.host, peer.process));
-    }
-    return fmt::format("{}", fmt::join(each, ", "));
-  }
-
-  /// The ranks of this host whose processes have ended.
-  std::vector<int> ended() const {
-    std::vector<int> ranks;
-    for (std::size_t r = 0; r < peers_.size(); ++r) {
-      const Peer& peer = peers_[r];
-      if (peer.visible && ::kill(peer.process, 0) != 0 && errno == ESRCH) {
-        ranks.push_back(static_cast<int>(r));
-      }
-    }
-    return ranks;
   }
 
   /// Tells all ranks how many operations this one has started.
@@ -368,7 +345,7 @@ class Exchange final : public Communicator {
         try {
           progress();
         } catch (const UserError& error) {
-          failure_ = std::make_exception_ptr(lost(ended(), error.what()));
+          failure_ = std::make_exception_ptr(lost(ended_of(peers_), error.what()));
           return;
         }
       }
@@ -401,6 +378,7 @@ ExchangedSum::ExchangedSum(Exchange& exchange, std::int64_t count, DType dtype, 
   part_count_ = whole_ ? all : all / ranks;
   require(part_count_ * size <= std::numeric_limits<int>::max(), "a sum of {} numbers", count);
   part_bytes_ = static_cast<int>(part_count_ * size);
+  own_ = whole_ ? 0 : exchange.rank() * std::ptrdiff_t{part_bytes_};
   sent_bytes_ = static_cast<std::uint64_t>(comm::sent_bytes(kind, all * size, ranks));
   if (kind == SumKind::all_gather) return;
   received_.resize(static_cast<std::size_t>(part_bytes_) * static_cast<std::size_t>(ranks));
@@ -408,8 +386,9 @@ ExchangedSum::ExchangedSum(Exchange& exchange, std::int64_t count, DType dtype, 
 
 ExchangedSum::~ExchangedSum() { exchange_.forget(*this); }
 
-void ExchangedSum::start(std::byte* numbers) {
+void ExchangedSum::start(std::byte* numbers, const std::byte* buffer) {
   numbers_ = numbers;
+  buffer_ = buffer;
   exchange_.start(*this);
 }
 

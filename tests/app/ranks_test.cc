@@ -193,7 +193,13 @@ TEST_CASE("ranks: explain --ranks tells the bytes that a run sends") {
   SmallRun run;
   run.layers.insert(run.layers.find("    - {type: dropout"),
                     "    - {type: batch_normalization, synchronized: true, name: norm}\n");
+  // Gradients of 4.8 MB, whose sum is one of pieces.
+  run.layers.replace(run.layers.find("units: 16"), 9, "units: 1500");
   write_config(folder.directory, run);
+  REQUIRE(train(folder.directory, "one", {"--policy", "mixed_bfloat16"}).exit_code == 0);
+  const auto loss = [&](const char* of) {
+    return report_of(folder.directory, of).at("history").at("loss").at(1).get<double>();
+  };
   for (const char* shard : {"none", "optimizer"}) {
     CAPTURE(shard);
     const std::vector<std::string> settings{
@@ -204,6 +210,8 @@ TEST_CASE("ranks: explain --ranks tells the bytes that a run sends") {
     std::vector<std::string> words{"--ranks", "3", "--json"};
     words.insert(words.end(), settings.begin(), settings.end());
     const Json explained = Json::parse(folder.explain(words)).at("rank_messages");
+    // To 16-bit roundings of the activations.
+    CHECK(std::abs(loss(shard) - loss("one")) < 2e-2 * loss("one"));
     const Json parallel = report_of(folder.directory, shard).at("parallel");
     CHECK(explained.at("ranks") == 3);
     CHECK(explained.at("sent_bytes").get<double>() ==
