@@ -11,6 +11,7 @@
 #include "nn/step_graph.h"
 #include "number_flags.h"
 #include "precision/tf_environment.h"
+#include "study/random_data.h"
 #include "terminal.h"
 #include "warnings.h"
 
@@ -72,6 +73,8 @@ void add_setting_flag(CLI::App& command,
       ->trigger_on_parse();
 }
 
+}  // namespace
+
 data::DataOptions data_options(const LoadedConfig& loaded) {
   const config::DataSpec& spec = loaded.spec.data;
   data::DataOptions options;
@@ -98,8 +101,13 @@ data::DataOptions data_options(const LoadedConfig& loaded) {
   options.text = spec.text;
   options.encoding = loaded.table;
   options.vocabulary = loaded.text;
-  const config::ModelSpec& model = loaded.spec.model;
-  options.model_input = Shape(model.sequential() ? model.input : model.inputs.at(0).extents);
+  options.scale = spec.scale;
+  const nn::Model model = nn::read_model(loaded.spec, checked);
+  if (model.inputs.size() > 1) {
+    options.inputs = study::input_parts(model);
+  } else {
+    options.model_input = model.inputs.at(0).shape;
+  }
   // options.seed stays 0: the content of a generated set does not depend on the seed of the run.
   options.train_samples = spec.train_samples;
   options.test_samples = spec.test_samples;
@@ -111,8 +119,6 @@ data::DataOptions data_options(const LoadedConfig& loaded) {
   options.where = loaded.spec.where("data");
   return options;
 }
-
-}  // namespace
 
 void declare(CLI::App& command, RunOptions& o, RunFlags flags) {
   using config::Override;

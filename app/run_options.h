@@ -77,6 +77,9 @@ void apply_logging(const RunOptions& options);
 /// The form that a config declares for pictures.
 data::ImageForm image_form(const config::DataSpec& spec);
 
+/// The options by which load_data loads.
+data::DataOptions data_options(const LoadedConfig& loaded);
+
 /// The data set of a config; `verify` compares its files with the published ones.
 /// Errors: UserError(data).
 data::Dataset load_data(const LoadedConfig& loaded, bool verify = false);

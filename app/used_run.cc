@@ -131,7 +131,7 @@ UsedRun load_used_run(const RunOptions& options, const std::string& checkpoint) 
     used.config.data_source = used.data->source;
     used.config.table = used.data->table;
     used.config.text = used.data->text;
-    used.data->index_limit = study::describe_data(used.config.spec).index_limit;
+    used.data->inputs = study::describe_data(used.config.spec).inputs;
   }
   return used;
 }

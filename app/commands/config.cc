@@ -22,7 +22,7 @@ namespace {
 /// The shapes of a data set that fits the model and its loss.
 nn::DataShape fitting_data(const nn::StepSpec& step_spec) {
   nn::DataShape data;
-  data.sample = step_spec.model.inputs.at(0).shape;
+  data.sample = nn::sample_shape(step_spec.model);
   const Shape& output = step_spec.output.shape;
   if (step_spec.loss->label_kind() == nn::LabelKind::classes) {
     data.label = Shape(output.dims().first(output.rank() - 1));  // a class at each position

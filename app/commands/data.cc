@@ -167,6 +167,9 @@ int info(const Info& flags) {
     report.classes = set.classes;
     report.class_names = set.class_names;
     if (set.table) report.columns = set.table->columns;
+    for (const data::InputPart& part : set.inputs) {
+      report.inputs.push_back({part.name, {part.shape.begin(), part.shape.end()}});
+    }
     report.sample_shape.assign(set.sample_shape.begin(), set.sample_shape.end());
     report.dtype = name(set.train.images.dtype());
     if (set.layout) report.layout = data::name(*set.layout);
@@ -186,12 +189,16 @@ int info(const Info& flags) {
              set.name,
              set.train.samples(),
              set.test.samples(),
-             set.table  ? "rows"
-             : set.text ? "windows"
-                        : "images",
+             set.table            ? "rows"
+             : set.text           ? "windows"
+             : set.inputs.empty() ? "images"
+                                  : "samples",
              to_string(set.sample_shape),
              name(set.train.images.dtype()),
              set.classes == 0 ? "labels are numbers" : fmt::format("{} classes", set.classes));
+  for (const data::InputPart& part : set.inputs) {
+    print_line("input {:<18} {}", part.name, to_string(part.shape));
+  }
   print_line("from {}", set.source);
   if (set.left_out > 0) print_line("left out: {} samples that cannot be read", set.left_out);
   if (const std::string layout = layout_text(set); !layout.empty()) fmt::print("{}\n", layout);

@@ -16,6 +16,7 @@
 #include "core/printable.h"
 #include "data/file.h"
 #include "data/image.h"
+#include "data/inputs.h"
 #include "data/tensor_files.h"
 #include "open_device.h"
 #include "report/small_reports.h"
@@ -58,7 +59,25 @@ struct Preparation {
   bool trained_on_bytes = true;
   std::optional<TableColumns> table;  ///< that was trained on
   std::optional<TextWindows> text;    ///< likewise
+  data::DataOptions several;          ///< its `inputs` are those of a model of several; else empty
 };
+
+/// The arrays x_<input>, <input> or x_test_<input> of a model of several inputs, scaled.
+Tensor read_several(const std::string& path, const data::DataOptions& options) {
+  if (!path.ends_with(".npz")) {
+    throw UserError(ErrorKind::data,
+                    {path, 0, 0, ""},
+                    "is no NPZ file; the model has several inputs, which are arrays of one",
+                    fmt::format("its arrays are x_{} and so on", options.inputs[0].name));
+  }
+  const data::NpzReader npz(path);
+  for (const char* prefix : {"", "x_test_"}) {
+    if (has_inputs(npz, prefix, options.inputs)) {
+      return read_inputs(npz, prefix, options, false);
+    }
+  }
+  return read_inputs(npz, "x_", options, false);
+}
 
 /// The arrays of a PNG, JPEG, PGM, PPM, IDX, NPY or NPZ file (its array x, x_test or images, or the
 /// only one), the rows of a CSV file, or the windows of a text.
@@ -158,10 +177,12 @@ std::int64_t append_samples(const std::string& path,
   const auto fail = [&](std::string message) {
     throw UserError(ErrorKind::data, {path, 0, 0, ""}, std::move(message));
   };
-  const bool picture = data::is_image(path);
-  Tensor tensor = read_samples(path, preparation);
+  const bool several = !preparation.several.inputs.empty();
+  const bool picture = !several && data::is_image(path);
+  Tensor tensor =
+      several ? read_several(path, preparation.several) : read_samples(path, preparation);
   const Shape stored = tensor.shape();
-  if (!picture) tensor = arranged(std::move(tensor), preparation.layout);
+  if (!picture && !several) tensor = arranged(std::move(tensor), preparation.layout);
   const auto count = count_samples(tensor.shape(), sample);
   if (!count) {
     fail(fmt::format(
@@ -289,6 +310,7 @@ int predict(const PredictFlags& state) {
   preparation.layout.otherwise = trained_on.layout;
   preparation.layout.where = spec.where("data.layout");
   preparation.scale = spec.data.scale;
+  preparation.several = data_options(used.config);
   if (spec.data.format == config::DataFormat::image_folder) {
     preparation.pictures = image_form(spec.data);
     preparation.pictures.height = trained_on.sample_shape[0];

@@ -129,6 +129,22 @@ set, `x_test` and `y_test`; other names that are understood stand under `npz` be
 array is the sample of row i of the `y` array. Arrays of other names are left alone. Elements may be
 booleans, integers of 8 to 64 bits or floats of 16, 32 or 64 bits; strings and objects cannot be read.
 
+A model of several inputs takes an array of each, named by the input: for these, `x_train_image` and
+`x_train_words`, beside `y_train`, and for a test set `x_test_image`, `x_test_words` and `y_test`.
+
+```yaml
+data: {format: npz, path: houses.npz}
+model:
+  inputs: {image: [28, 28, 1], words: [80]}
+```
+
+All have the same number of samples. In memory a sample is the values of all inputs one after the other:
+bytes where all arrays are bytes, else floats, in which the bytes of a picture take four times the memory.
+Numbers that an `embedding` takes as indices are never scaled, and are at most 2^24; `data.scale` is a
+factor for the other inputs, and each is scaled and laid out by the rules of [values](#values) and
+[shapes](#shapes) for itself. `halfstep data info CONFIG` lists the inputs, and `predict` reads NPZ files
+whose arrays are called `image`, `x_test_image` or `x_image`.
+
 ## IDX files
 
 `format: idx` with `path` naming a folder that holds the four files of MNIST's names

@@ -99,8 +99,8 @@ void ModelSpec::fields(Fields& f) {
                   "arguments."});
   f.field("inputs",
           inputs,
-          {.doc = "Names and extents of the inputs, for `nodes`: {image: [28, 28, 1]}. Training "
-                  "takes one input. [elements]",
+          {.doc = "Names and extents of the inputs, for `nodes`: {image: [28, 28, 1]}. Several "
+                  "are arrays of an npz, each with its name. [elements]",
            .min = 1});
   f.field("nodes",
           nodes,

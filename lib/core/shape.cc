@@ -1,6 +1,7 @@
 #include "core/shape.h"
 
 #include <algorithm>
+#include <set>
 
 #include "core/error.h"
 #include "core/ranges.h"
@@ -53,6 +54,19 @@ std::string to_string(const Shape& shape) {
     text += std::to_string(shape[i]);
   }
   return text + "]";
+}
+
+bool same_axes(const Shape& a, const Shape& b) {
+  if (a.rank() == 3 && b.rank() == 3) return a == b;
+  const auto boundaries = [](const Shape& shape) {
+    std::set<std::int64_t> products;
+    for (std::size_t i = 1; i <= shape.rank(); ++i) products.insert(shape.elements(0, i));
+    products.erase(1);
+    return products;
+  };
+  const std::set<std::int64_t> of_a = boundaries(a), of_b = boundaries(b);
+  return std::includes(of_a.begin(), of_a.end(), of_b.begin(), of_b.end()) ||
+         std::includes(of_b.begin(), of_b.end(), of_a.begin(), of_a.end());
 }
 
 std::optional<Shape> broadcast(const Shape& a, const Shape& b) {

@@ -46,6 +46,10 @@ class Shape {
 /// "[32, 28, 28, 1]"; "[]" for a scalar.
 std::string to_string(const Shape& shape);
 
+/// Whether one shape only merges or splits axes of the other, so that axes keep their meaning.
+/// Three axes are height, width and channels, which are not interchangeable.
+bool same_axes(const Shape& a, const Shape& b);
+
 /// NumPy's broadcast of two shapes, or nothing when they do not fit.
 std::optional<Shape> broadcast(const Shape& a, const Shape& b);
 

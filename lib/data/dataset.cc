@@ -86,17 +86,21 @@ void check_labels(const SplitView& split, std::int64_t classes, std::string_view
   }
 }
 
-void check_indices(const SplitView& split, std::int64_t limit, std::string_view what) {
-  const std::int64_t count = split.images.shape.elements();
-  for (std::int64_t i = 0; i < count; ++i) {
-    const double value = element_as_double(split.images, i);
+void check_indices(const SplitView& split,
+                   std::int64_t first,
+                   std::int64_t count,
+                   std::int64_t limit,
+                   std::string_view what) {
+  const std::int64_t each = split.images.shape.elements() / split.samples();
+  for (std::int64_t i = 0; i < split.samples() * count; ++i) {
+    const double value = element_as_double(split.images, i / count * each + first + i % count);
     if (value >= 0 && value < static_cast<double>(limit) && value == std::floor(value)) continue;
     throw UserError(ErrorKind::data,
                     {},
                     fmt::format("{}: value {} of sample {} is not a whole number in 0..{}",
                                 what,
                                 value,
-                                i / (count / split.samples()),
+                                i / count,
                                 limit - 1));
   }
 }

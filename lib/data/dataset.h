@@ -43,6 +43,13 @@ struct SplitView {
   std::int64_t samples() const { return images.shape.rank() == 0 ? 0 : images.shape[0]; }
 };
 
+/// An input of a model; the values of several follow each other in a sample.
+struct InputPart {
+  std::string name;
+  Shape shape;                   ///< of one sample
+  std::int64_t index_limit = 0;  ///< of values that are indices; 0: they are none
+};
+
 /// One file a data set was read from.
 struct SourceFile {
   std::string path;
@@ -57,15 +64,15 @@ struct Dataset {
   std::int64_t classes = 0;              ///< 0 when the labels are floats [N]
   std::vector<std::string> class_names;  ///< empty when not known
   Shape sample_shape;                    ///< of one image, such as [28, 28, 1]
+  std::vector<InputPart> inputs;         ///< of several, and of generated samples; else empty
   std::optional<Layout> layout;          ///< of samples in the files, where they have channels
   std::optional<TableEncoding> table;    ///< of a csv
   std::optional<TextVocabulary> text;    ///< of a text, and of a csv with a column of texts
-  std::int64_t index_limit = 0;  ///< of generated samples that are indices; 0: they are none
-  double scale = 1;              ///< factor applied to pixel values for training
-  std::string origin;            ///< who made a named set; "" when not known
-  std::string licence;           ///< of a named set; "" when not known
-  std::string source;            ///< folder or file; "generated" for synthetic sets
-  std::int64_t left_out = 0;     ///< samples of the files that cannot be read or lack a value
+  double scale = 1;                      ///< factor applied to pixel values for training
+  std::string origin;                    ///< who made a named set; "" when not known
+  std::string licence;                   ///< of a named set; "" when not known
+  std::string source;                    ///< folder or file; "generated" for synthetic sets
+  std::int64_t left_out = 0;  ///< samples of the files that cannot be read or lack a value
   std::vector<SourceFile> files;
   std::string sha256;  ///< see DataOptions::sha256; empty unless requested
 
@@ -84,6 +91,7 @@ struct DataOptions {
   std::string sha256;
   std::optional<Layout> layout;      ///< of stored samples; see find_layout for the default
   std::optional<Shape> model_input;  ///< the shape of a sample that the model takes
+  std::vector<InputPart> inputs;     ///< of an npz, see read_inputs; empty: the model has one
   /// By label, for data that has no names of its own; empty: the classes have numbers.
   std::vector<std::string> class_names;
   ImageForm pictures;             ///< of an image_folder; see list_image_folder
@@ -148,9 +156,13 @@ void check_batch_size(std::int64_t batch_size, std::int64_t samples, const Where
 /// Errors: UserError(data) naming the first label that is not. `what` is the source it names.
 void check_labels(const SplitView& split, std::int64_t classes, std::string_view what);
 
-/// Every sample must hold whole numbers in [0, limit).
-/// Errors: UserError(data) naming the first value that is not. `what` is the source it names.
-void check_indices(const SplitView& split, std::int64_t limit, std::string_view what);
+/// The values [first, first + count) of every sample must be whole numbers in [0, limit).
+/// Errors: UserError(data) naming the first one that is not. `what` is the source it names.
+void check_indices(const SplitView& split,
+                   std::int64_t first,
+                   std::int64_t count,
+                   std::int64_t limit,
+                   std::string_view what);
 
 /// XXH3-128 over shapes, dtypes and elements of both splits; identifies a data set in reports.
 std::string content_hash(const Dataset& dataset);

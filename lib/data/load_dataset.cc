@@ -102,7 +102,7 @@ void arrange(const SetDef& def, const DataOptions& options, Dataset& dataset) {
   const auto sample_of = [](const Tensor& images) {
     return Shape(images.shape().dims().subspan(1));
   };
-  if (dataset.layout) return;  // the loader knows it
+  if (dataset.layout || !dataset.inputs.empty()) return;  // the loader knows it
   const Shape stored = sample_of(dataset.train.images);
   dataset.layout = find_layout(stored, hints);
   for (Split* split : {&dataset.train, &dataset.test}) {

@@ -29,7 +29,12 @@ Located locate(const DataOptions& options);
 /// different counts of labels and images, labels beyond int32.
 void normalise(Split& split, const std::string& what, bool class_numbers);
 
-/// Errors: UserError(data) naming the first NaN or infinity in float images or labels.
+Tensor to_float32(const Tensor& from);
+
+/// Errors: UserError(data) naming the first NaN or infinity of a float32 tensor, whose elements
+/// `kind` calls.
+void check_finite(const Tensor& tensor, std::string_view kind, const std::string& what);
+/// The same for float images or labels.
 void check_finite(const Split& split, const std::string& what);
 
 /// Keeps the first `count` samples.

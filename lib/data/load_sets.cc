@@ -1,9 +1,12 @@
 // The loaders of the entries of table.cc: from files to splits.
 
+#include <fmt/ranges.h>
+
 #include <utility>
 
 #include "core/parallel.h"
 #include "data/file.h"
+#include "data/inputs.h"
 #include "data/synthetic_digits.h"
 #include "data/table.h"
 #include "data/tensor_files.h"
@@ -70,24 +73,38 @@ Dataset load_npz_set(const SetDef&,
                      const DataOptions& options,
                      std::span<const std::string> files) {
   const NpzReader npz(files[0]);
+  const bool several = !options.inputs.empty();
+  const auto there = [&] { return fmt::format("{}", fmt::join(npz.names(), ", ")); };
   const std::string train_images = array_name(npz, k_npz_train_images);
   const std::string train_labels = array_name(npz, k_npz_train_labels);
-  if (train_images.empty() || train_labels.empty()) {
-    std::string there;
-    for (const std::string& name : npz.names()) there += (there.empty() ? "" : ", ") + name;
-    throw file_error(files[0], "has no x_train and y_train; it has {}", there);
+  if (!several && (train_images.empty() || train_labels.empty())) {
+    throw file_error(files[0], "has no x_train and y_train; it has {}", there());
   }
+  const auto samples = [&](std::string_view prefix, const std::string& array) {
+    return several ? read_inputs(npz, prefix, options, true) : npz.read(array);
+  };
   Dataset dataset;
-  dataset.train = {npz.read(train_images), npz.read(train_labels)};
+  dataset.inputs = options.inputs;
+  dataset.train.images = samples(k_npz_train_inputs, train_images);
+  if (train_labels.empty()) throw file_error(files[0], "has no y_train; it has {}", there());
+  dataset.train.labels = npz.read(train_labels);
   const std::string test_images = array_name(npz, k_npz_test_images);
   const std::string test_labels = array_name(npz, k_npz_test_labels);
-  if (test_images.empty() != test_labels.empty()) {
-    throw file_error(files[0], "has only one of x_test and y_test");
+  const bool tests =
+      several ? has_inputs(npz, k_npz_test_inputs, options.inputs) : !test_images.empty();
+  if (tests == test_labels.empty()) {
+    throw file_error(
+        files[0],
+        "has only one of {} and y_test",
+        several ? fmt::format("{}{}", k_npz_test_inputs, options.inputs[0].name) : "x_test");
   }
-  if (!test_images.empty()) dataset.test = {npz.read(test_images), npz.read(test_labels)};
+  if (tests) {
+    dataset.test.images = samples(k_npz_test_inputs, test_images);
+    dataset.test.labels = npz.read(test_labels);
+  }
   if (options.sample_weight.empty()) return dataset;
   dataset.train.weights = npz.read(options.sample_weight + "_train");
-  if (!test_images.empty()) dataset.test.weights = npz.read(options.sample_weight + "_test");
+  if (tests) dataset.test.weights = npz.read(options.sample_weight + "_test");
   return dataset;
 }
 

@@ -8,12 +8,6 @@
 namespace halfstep::data {
 namespace {
 
-Tensor to_float32(const Tensor& from) {
-  Tensor to(DType::float32, from.shape());
-  convert(from.view(), to.view());
-  return to;
-}
-
 /// The labels as int32, from any integer tensor.
 Tensor to_labels(const Tensor& from, const std::string& what) {
   Tensor to(DType::int32, from.shape());
@@ -29,29 +23,6 @@ Tensor to_labels(const Tensor& from, const std::string& what) {
   }
   convert(from.view(), to.view());
   return to;
-}
-
-void check_finite(const Tensor& tensor, std::string_view kind, const std::string& what) {
-  if (tensor.dtype() != DType::float32) return;
-  const std::span<const float> values = tensor.span<float>();
-  std::size_t first = values.size();
-  std::size_t count = 0;
-  for (std::size_t i = values.size(); i-- > 0;) {
-    if (std::isfinite(values[i])) continue;
-    first = i;
-    ++count;
-  }
-  if (count == 0) return;
-  const std::size_t per_sample = values.size() / static_cast<std::size_t>(tensor.shape()[0]);
-  throw UserError(ErrorKind::data,
-                  {},
-                  fmt::format("{}: the {} of sample {} have {} (value {}; {} in all)",
-                              what,
-                              kind,
-                              first / per_sample,
-                              values[first],
-                              first % per_sample,
-                              count));
 }
 
 Tensor first_rows(const Tensor& from, std::int64_t count) {
@@ -87,6 +58,35 @@ void normalise_weights(Split& split, const std::string& what) {
 }
 
 }  // namespace
+
+Tensor to_float32(const Tensor& from) {
+  Tensor to(DType::float32, from.shape());
+  convert(from.view(), to.view());
+  return to;
+}
+
+void check_finite(const Tensor& tensor, std::string_view kind, const std::string& what) {
+  if (tensor.dtype() != DType::float32) return;
+  const std::span<const float> values = tensor.span<float>();
+  std::size_t first = values.size();
+  std::size_t count = 0;
+  for (std::size_t i = values.size(); i-- > 0;) {
+    if (std::isfinite(values[i])) continue;
+    first = i;
+    ++count;
+  }
+  if (count == 0) return;
+  const std::size_t per_sample = values.size() / static_cast<std::size_t>(tensor.shape()[0]);
+  throw UserError(ErrorKind::data,
+                  {},
+                  fmt::format("{}: the {} of sample {} have {} (value {}; {} in all)",
+                              what,
+                              kind,
+                              first / per_sample,
+                              values[first],
+                              first % per_sample,
+                              count));
+}
 
 void normalise(Split& split, const std::string& what, bool class_numbers) {
   const auto fail = [&](const std::string& message) {

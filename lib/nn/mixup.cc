@@ -127,7 +127,7 @@ void check_mixup(const config::RunSpec& spec, const Model& model, Diagnostics& d
                spec.loss.type),
            "the cross-entropies fit");
   }
-  if (index_limit(model)) {
+  if (std::ranges::any_of(index_limits(model), [](std::int64_t limit) { return limit > 0; })) {
     refuse("mixes samples, but the samples of this model are indices, such as words",
            "leave it out");
   }

@@ -32,13 +32,22 @@ void regularize_output(LayerContext& c, const RegularizerSpec& spec, Value y) {
 
 }  // namespace
 
-std::optional<std::int64_t> index_limit(const Model& model) {
-  std::optional<std::int64_t> smallest;
+std::vector<std::int64_t> index_limits(const Model& model) {
+  std::vector<std::int64_t> limits(model.inputs.size(), 0);
   for (const ModelNode& node : model.nodes) {
     const std::optional<std::int64_t> limit = node.layer->index_limit();
-    if (limit && node.from.at(0).node < 0) smallest = std::min(*limit, smallest.value_or(*limit));
+    if (!limit || node.from.at(0).node >= 0) continue;
+    std::int64_t& smallest = limits[static_cast<std::size_t>(-1 - node.from[0].node)];
+    smallest = smallest == 0 ? *limit : std::min(*limit, smallest);
   }
-  return smallest;
+  return limits;
+}
+
+Shape sample_shape(const Model& model) {
+  if (model.inputs.size() == 1) return model.inputs[0].shape;
+  std::int64_t values = 0;
+  for (const Model::Input& input : model.inputs) values += input.shape.elements();
+  return {values};
 }
 
 Forward build_forward(graph::Builder& b,

@@ -60,9 +60,12 @@ struct Model {
 /// states, two matching overrides) go to `diagnostics` with their position.
 Model read_model(const config::RunSpec& spec, Diagnostics& diagnostics);
 
-/// The limit of samples that a layer takes as indices: of all such layers at the model's inputs the
-/// smallest.
-std::optional<std::int64_t> index_limit(const Model& model);
+/// Of each input the limit of values that layers take as indices there, the smallest of them; 0 for
+/// an input without such a layer.
+std::vector<std::int64_t> index_limits(const Model& model);
+
+/// The shape of a sample in one array: that of the input, or of several [values of all of them].
+Shape sample_shape(const Model& model);
 
 /// The results of a forward pass.
 struct Forward {

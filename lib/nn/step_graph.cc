@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -21,21 +20,6 @@ using graph::Origin;
 using graph::Phase;
 using graph::ScopeGuard;
 using graph::Value;
-
-/// Whether one shape only merges or splits axes of the other, so that axes keep their meaning.
-/// Three axes are height, width and channels, which are not interchangeable.
-bool same_axes(const Shape& a, const Shape& b) {
-  if (a.rank() == 3 && b.rank() == 3) return a == b;
-  const auto boundaries = [](const Shape& shape) {
-    std::set<std::int64_t> products;
-    for (std::size_t i = 1; i <= shape.rank(); ++i) products.insert(shape.elements(0, i));
-    products.erase(1);
-    return products;
-  };
-  const std::set<std::int64_t> of_a = boundaries(a), of_b = boundaries(b);
-  return std::includes(of_a.begin(), of_a.end(), of_b.begin(), of_b.end()) ||
-         std::includes(of_b.begin(), of_b.end(), of_a.begin(), of_a.end());
-}
 
 Shape batched(std::int64_t rows, const Shape& sample) {
   std::vector<std::int64_t> dims{rows};
@@ -75,7 +59,7 @@ Value input_rows(StepDraft& step, std::string_view name, DType dtype, const Shap
   return b.add("ConcatV2", {own, slice_from(step.share.rows + first), b.scalar(DType::int32, 0)});
 }
 
-/// Stored samples as float32 in the input shape of the model.
+/// Stored samples as float32 in the shape of the input; those of several inputs in one row.
 Value prepare_input(StepDraft& step) {
   Builder& b = step.b;
   const StepSpec& spec = step.spec;
@@ -83,10 +67,9 @@ Value prepare_input(StepDraft& step) {
   const Value images = input_rows(step, "images", data.sample_dtype, data.sample);
   const ScopeGuard scope(b, step_origin(Phase::input, "the input is scaled in float32"), "input");
   Value x = b.cast(images, DType::float32);
-  const double by_dtype = data.sample_dtype == DType::uint8 ? 1.0 / 255.0 : 1.0;
-  const double scale = spec.input_scale.value_or(by_dtype);
+  const double scale = spec.scale_of(data.sample_dtype);
   if (scale != 1) x = b.add("Mul", {x, b.scalar(DType::float32, scale)});
-  const Shape& wanted = spec.model.inputs.at(0).shape;
+  const Shape wanted = sample_shape(spec.model);
   if (wanted.elements() != data.sample.elements() || !same_axes(wanted, data.sample)) {
     throw UserError(ErrorKind::config,
                     spec.input_where,
@@ -97,6 +80,22 @@ Value prepare_input(StepDraft& step) {
                     wanted.rank() == 3 ? "an input is [height, width, channels]" : "");
   }
   return graph::ops::reshape(b, x, batched(b.shape(x)[0], wanted));
+}
+
+/// The inputs of the model, cut out of samples in the shape of sample_shape().
+std::vector<Value> cut_inputs(Builder& b, const Model& model, Value samples) {
+  if (model.inputs.size() == 1) return {samples};
+  const ScopeGuard scope(b, step_origin(Phase::input, "the input is scaled in float32"), "input");
+  const std::int64_t rows = b.shape(samples)[0];
+  std::vector<Value> inputs;
+  std::int64_t first = 0;
+  for (const Model::Input& input : model.inputs) {
+    const std::int64_t values = input.shape.elements();
+    const Value part = b.add("Slice", {samples, b.ints({0, first}), b.ints({rows, values})});
+    inputs.push_back(graph::ops::reshape(b, part, batched(rows, input.shape)));
+    first += values;
+  }
+  return inputs;
 }
 
 /// The scores that a final activation was applied to, found through casts, in float32.
@@ -193,9 +192,15 @@ BuiltModel build_model(StepDraft& step) {
     const ScopeGuard scope(b, mixed, "input");
     x = built.mixup->mean_of_halves(x);
   }
+  std::vector<Value> inputs = cut_inputs(b, spec.model, x);
   const ScopeGuard scope(b, step_origin(Phase::forward, ""), "");
-  built.forward = build_forward(
-      b, spec.model, {x}, ordinal, spec.seed, step.purpose == Purpose::train, step.part);
+  built.forward = build_forward(b,
+                                spec.model,
+                                std::move(inputs),
+                                ordinal,
+                                spec.seed,
+                                step.purpose == Purpose::train,
+                                step.part);
   return built;
 }
 

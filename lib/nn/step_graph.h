@@ -50,6 +50,13 @@ struct StepSpec {
   std::optional<double> mixup_alpha;  ///< of training samples; absent: they are not mixed
   std::optional<double> input_scale;  ///< of stored samples; absent: 1/255 for bytes, else 1
   std::uint64_t seed = 0;
+
+  /// By which the step multiplies stored samples; data/inputs.h has scaled floats of several
+  /// inputs.
+  double scale_of(DType stored) const {
+    if (stored == DType::uint8) return input_scale.value_or(1.0 / 255.0);
+    return model.inputs.size() > 1 ? 1 : input_scale.value_or(1);
+  }
 };
 
 /// Reads model, loss, optimizer and precision of a config and builds the forward pass once as a

@@ -124,9 +124,11 @@ void look_at_output(const config::RunSpec& spec, StepSpec& step, Diagnostics& di
 StepSpec read_step_spec(const config::RunSpec& spec, Diagnostics& diagnostics) {
   StepSpec step;
   step.model = read_model(spec, diagnostics);
-  if (step.model.inputs.size() > 1) {
+  if (step.model.inputs.size() > 1 && spec.data.format != config::DataFormat::npz) {
     diagnostics.error(spec.where("model.inputs"),
-                      fmt::format("a model trains on one input, got {}", step.model.inputs.size()));
+                      fmt::format("{} inputs are the arrays of a file of data.format: npz, which "
+                                  "this config does not name",
+                                  step.model.inputs.size()));
   }
   if (step.model.outputs.size() > 1) {
     diagnostics.error(

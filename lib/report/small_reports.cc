@@ -62,6 +62,11 @@ void DataFile::fields(Fields& f) {
   f("sha256", sha256, "of the file");
 }
 
+void DataInput::fields(Fields& f) {
+  f("name", name, "in the config");
+  f("shape", shape, {.doc = "of its values in a sample", .min = 1});
+}
+
 void DataReport::fields(Fields& f) {
   describe_kind(f, k_kind);
   f("name", name, "of the set");
@@ -74,6 +79,11 @@ void DataReport::fields(Fields& f) {
     columns,
     {.doc = "of a table, in the order of their features; empty for other data",
      .each = "one column",
+     .may_lack = true});
+  f("inputs",
+    inputs,
+    {.doc = "of a model that has several, in the order of their values in a sample; else empty",
+     .each = "one input",
      .may_lack = true});
   f("sample_shape", sample_shape, {.doc = "height, width, channels", .min = 1});
   f("dtype", dtype, "of the stored samples");

@@ -50,12 +50,18 @@ struct DataFile {
   std::string path, sha256;
   void fields(Fields& f);
 };
+struct DataInput {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  void fields(Fields& f);
+};
 struct DataReport {
   static constexpr std::string_view k_kind = "data", k_doc = "a data set";
   std::string name, source, origin, licence;
   std::int64_t classes = 0;
   std::vector<std::string> class_names;
   std::vector<data::ColumnEncoding> columns;
+  std::vector<DataInput> inputs;
   std::vector<std::int64_t> sample_shape;
   std::string dtype, layout;
   std::int64_t train_samples = 0, test_samples = 0;

@@ -28,20 +28,36 @@ void fill(const Tensor& tensor, std::int64_t classes, RandomStream random) {
   }
 }
 
-void fill_indices(const Tensor& tensor, std::int64_t limit, RandomStream random) {
+/// The values [first, first + part.shape.elements()) of each sample.
+void fill_indices(const Tensor& tensor,
+                  std::int64_t first,
+                  const data::InputPart& part,
+                  RandomStream random) {
   const bool bytes = tensor.dtype() == DType::uint8;
-  const auto below = static_cast<std::uint64_t>(bytes ? std::min<std::int64_t>(limit, 256) : limit);
-  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
-    const std::uint64_t index = random.below(below);
+  const std::int64_t limit =
+      bytes ? std::min<std::int64_t>(part.index_limit, 256) : part.index_limit;
+  const std::int64_t each = tensor.elements() / tensor.shape()[0], count = part.shape.elements();
+  for (std::int64_t i = 0; i < tensor.shape()[0] * count; ++i) {
+    const std::int64_t at = i / count * each + first + i % count;
+    const std::uint64_t index = random.below(static_cast<std::uint64_t>(limit));
     if (bytes) {
-      tensor.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(index);
+      tensor.as<std::uint8_t>()[at] = static_cast<std::uint8_t>(index);
     } else {
-      tensor.as<float>()[i] = static_cast<float>(index);
+      tensor.as<float>()[at] = static_cast<float>(index);
     }
   }
 }
 
 }  // namespace
+
+std::vector<data::InputPart> input_parts(const nn::Model& model) {
+  std::vector<data::InputPart> parts;
+  for (const std::int64_t limit : nn::index_limits(model)) {
+    const nn::Model::Input& input = model.inputs[parts.size()];
+    parts.push_back({input.name, input.shape, limit});
+  }
+  return parts;
+}
 
 data::Dataset describe_data(const config::RunSpec& spec) {
   Diagnostics diagnostics;
@@ -50,12 +66,13 @@ data::Dataset describe_data(const config::RunSpec& spec) {
   data::Dataset dataset;
   dataset.name = k_random_name;
   dataset.source = "generated";
-  dataset.sample_shape = step.model.inputs.at(0).shape;
+  dataset.sample_shape = nn::sample_shape(step.model);
   dataset.scale = spec.data.scale.value_or(1.0 / 255.0);
   std::vector<std::int64_t> extents{0};
   extents.insert(extents.end(), dataset.sample_shape.begin(), dataset.sample_shape.end());
-  dataset.index_limit = nn::index_limit(step.model).value_or(0);
-  const bool indices = dataset.index_limit > 0;
+  dataset.inputs = input_parts(step.model);
+  const bool indices = std::ranges::any_of(
+      dataset.inputs, [](const data::InputPart& part) { return part.index_limit > 0; });
   if (indices) dataset.scale = 1;
   dataset.train.images = Tensor(indices ? DType::float32 : DType::uint8, Shape(extents));
   const std::int64_t outputs = step.output.shape.elements();
@@ -88,11 +105,14 @@ data::Dataset random_samples(const data::Dataset& description,
   dataset.scale = description.scale;
   dataset.train.images = with_samples(description.train.images, samples);
   dataset.train.labels = with_samples(description.train.labels, samples);
-  dataset.index_limit = description.index_limit;
-  if (dataset.index_limit > 0) {
-    fill_indices(dataset.train.images, dataset.index_limit, RandomStream(seed, 0));
-  } else {
-    fill(dataset.train.images, dataset.classes, RandomStream(seed, 0));
+  dataset.inputs = description.inputs;
+  fill(dataset.train.images, dataset.classes, RandomStream(seed, 0));
+  std::int64_t first = 0;
+  for (const data::InputPart& part : dataset.inputs) {
+    if (part.index_limit > 0) {
+      fill_indices(dataset.train.images, first, part, RandomStream(seed, 0));
+    }
+    first += part.shape.elements();
   }
   fill(dataset.train.labels, dataset.classes, RandomStream(seed, 1));
   if (description.train.weighted()) {

@@ -113,19 +113,26 @@ void Session::check_labels() const {
 }
 
 void Session::check_indices() const {
-  const std::optional<std::int64_t> limit = nn::index_limit(step_spec_.model);
-  if (!limit) return;
-  const bool bytes = dataset_.train.images.dtype() == DType::uint8;
-  if (step_spec_.input_scale.value_or(bytes ? 1.0 / 255.0 : 1.0) != 1) {
+  const std::vector<std::int64_t> limits = nn::index_limits(step_spec_.model);
+  if (std::ranges::all_of(limits, [](std::int64_t limit) { return limit == 0; })) return;
+  if (step_spec_.scale_of(dataset_.train.images.dtype()) != 1) {
     throw UserError(ErrorKind::config,
                     spec_.where("data"),
                     "the model takes samples as indices, but they are scaled",
                     "data.scale: 1 keeps them as they are");
   }
-  for (const data::SplitView* rows : {&train_rows_, &validation_rows_, &test_rows_}) {
-    if (rows->samples() == 0) continue;
-    data::check_indices(
-        *rows, *limit, fmt::format("{}: indices for a layer 'embedding'", dataset_.source));
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i < limits.size(); ++i) {
+    const std::int64_t count = step_spec_.model.inputs[i].shape.elements();
+    for (const data::SplitView* rows : {&train_rows_, &validation_rows_, &test_rows_}) {
+      if (limits[i] == 0 || rows->samples() == 0) continue;
+      data::check_indices(*rows,
+                          first,
+                          count,
+                          limits[i],
+                          fmt::format("{}: indices for a layer 'embedding'", dataset_.source));
+    }
+    first += count;
   }
 }
 

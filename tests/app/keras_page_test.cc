@@ -10,7 +10,7 @@ namespace halfstep::test {
 namespace {
 
 /// Reviews [80] of numbers of words, padded with 0; sums [7] and answers [4] of numbers of
-/// characters.
+/// characters; houses, a picture and five numbers each.
 constexpr std::string_view k_page_samples = R"(
 import numpy as np
 rng = np.random.default_rng(0)
@@ -21,6 +21,10 @@ y = rng.integers(0, 2, 80, dtype=np.int32)
 np.savez("reviews.npz", x_train=x[:64], y_train=y[:64], x_test=x[64:], y_test=y[64:])
 x, y = rng.integers(0, 12, (80, 7), dtype=np.int32), rng.integers(0, 12, (80, 4), dtype=np.int32)
 np.savez("sums.npz", x_train=x[:64], y_train=y[:64], x_test=x[64:], y_test=y[64:])
+x, z = rng.integers(0, 256, (80, 28, 28), dtype=np.uint8), rng.normal(size=(80, 5))
+y = rng.integers(0, 3, 80, dtype=np.int32)
+np.savez("houses.npz", x_train_image=x[:64], x_train_table=z[:64], y_train=y[:64],
+         x_test_image=x[64:], x_test_table=z[64:], y_test=y[64:])
 )";
 
 }  // namespace
@@ -36,7 +40,7 @@ TEST_CASE("keras page: each config is valid and trains under each mixed policy a
   }
   const std::vector<std::string> configs =
       code_blocks(read_text(source_dir() / "docs/from_keras.md"), "yaml");
-  CHECK(configs.size() == 6);
+  CHECK(configs.size() == 7);
   int of_files = 0;
   for (std::size_t i = 0; i < configs.size(); ++i) {
     std::string config = configs[i];
@@ -72,7 +76,7 @@ TEST_CASE("keras page: each config is valid and trains under each mixed policy a
       CHECK(holds(end.out, "test_loss"));
     }
   }
-  CHECK(of_files == 3);
+  CHECK(of_files == 4);
 }
 
 }  // namespace halfstep::test

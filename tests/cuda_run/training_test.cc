@@ -138,6 +138,16 @@ TEST_CASE("device: dense layers train as on the CPU under each policy, tail batc
   }
 }
 
+TEST_CASE("device: a model of two inputs trains as on the CPU under each policy") {
+  const data::Dataset flat = flat_digits();
+  for (const Policy& policy : k_policies) {
+    CAPTURE(policy.precision);
+    TinyRun halves = digit_halves();
+    halves.precision = policy.precision;
+    check_alike(halves.spec(), policy.compute, flat);
+  }
+}
+
 TEST_CASE("device: mixed and weighted samples train as on the CPU") {
   data::Dataset dataset = digits_with_nan();
   const auto weigh = [](data::Split& split, const Tensor& images) {

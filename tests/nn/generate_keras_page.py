@@ -46,7 +46,7 @@ def sample(shape, indices):
 
 def values_of(name, code):
     scope = {"keras": keras, "layers": keras.layers, "to_categorical": lambda y: y}
-    scope |= dict.fromkeys(["x_train", "y_train"], np.ones(1))
+    scope |= dict.fromkeys(["x_train", "x_train_image", "x_train_table", "y_train"], np.ones(1))
     keras.Model.fit = lambda *args, **kwargs: None
     exec(code, scope)
     model = scope["model"]
@@ -57,8 +57,8 @@ def values_of(name, code):
         scale = 1 if positive else 2.0 ** -int(np.log2(fan_in) / 2)
         variable.assign(weight(number, variable.shape, scale, positive))
         weights.append({"path": variable.path, "shape": list(variable.shape), "scale": scale, "positive": positive})
-    x = sample([BATCH, *model.input_shape[1:]], INDICES.get(name))
-    y = np.asarray(model(x, training=False), dtype=np.float64)
+    x = [sample([BATCH, *each.shape[1:]], INDICES.get(name)) for each in model.inputs]
+    y = np.asarray(model(x if len(x) > 1 else x[0], training=False), dtype=np.float64)
     return {
         "name": name,
         "indices": INDICES.get(name),

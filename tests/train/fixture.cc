@@ -93,6 +93,38 @@ data::Dataset digit_rows() {
   return dataset;
 }
 
+TinyRun digit_halves() {
+  TinyRun tiny;
+  tiny.data = "{format: npz, path: x.npz, validation_split: 0.2}";
+  tiny.model = "inputs: {upper: [14, 28, 1], lower: [14, 28, 1]}\n  nodes:";
+  tiny.layers = R"(
+    whole: {type: concatenate, axis: 1, from: [upper, lower]}
+    flat: {type: flatten, from: whole}
+    hidden: {type: dense, units: 12, activation: relu, from: flat}
+    norm: {type: batch_normalization, from: hidden}
+    dropout: {type: dropout, rate: 0.3, from: norm}
+    logits: {type: dense, units: 10, from: dropout}
+    softmax: {type: softmax, dtype: float32, from: logits}
+  outputs: softmax
+)";
+  return tiny;
+}
+
+data::Dataset flat_digits() {
+  data::Dataset dataset;
+  dataset.name = "flat_digits";
+  dataset.classes = digits().classes;
+  dataset.sample_shape = {digits().sample_shape.elements()};
+  const auto flat = [](const data::Split& digits) {
+    data::Split split{digits.images.clone(), digits.labels.clone()};
+    split.images.reshape({digits.samples(), digits.images.elements() / digits.samples()});
+    return split;
+  };
+  dataset.train = flat(digits().train);
+  dataset.test = flat(digits().test);
+  return dataset;
+}
+
 const backend::Backend& cpu() {
   static const backend::Backend backend = backend::cpu_backend(1);
   return backend;

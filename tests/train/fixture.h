@@ -51,6 +51,11 @@ data::Dataset digits_with_nan(std::int64_t sample = 30);
 TinyRun masked_rows(std::string_view masks = "    - {type: masking}\n");
 data::Dataset digit_rows();
 
+/// A run on the halves of digits as two inputs, which a layer joins for the layers of TinyRun; and
+/// its data, the values of a digit in one row.
+TinyRun digit_halves();
+data::Dataset flat_digits();
+
 /// One thread.
 const backend::Backend& cpu();
 

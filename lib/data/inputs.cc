@@ -1,0 +1,130 @@
+#include "data/inputs.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/parallel.h"
+#include "data/load_dataset.h"
+
+namespace halfstep::data {
+namespace {
+
+std::string array_of(std::string_view prefix, const InputPart& part) {
+  return fmt::format("{}{}", prefix, part.name);
+}
+
+/// Up to this float32 holds every whole number.
+constexpr double k_largest_index = 1 << 24;
+
+void check_exact(const Tensor& array, const std::string& what) {
+  for (std::int64_t i = 0; i < array.elements(); ++i) {
+    const double value = element_as_double(array.view(), i);
+    if (value <= k_largest_index) continue;
+    throw UserError(ErrorKind::data,
+                    {},
+                    fmt::format("{}: sample {} has the index {}, above 2^24",
+                                what,
+                                i / (array.elements() / array.shape()[0]),
+                                value));
+  }
+}
+
+/// One array, its samples in the order of the input's axes.
+Tensor read_input(const NpzReader& npz,
+                  std::string_view prefix,
+                  const InputPart& part,
+                  const DataOptions& options) {
+  const std::string name = array_of(prefix, part);
+  if (!npz.contains(name)) {
+    const std::vector<std::string> there = npz.names();
+    std::vector<std::string> others = there;
+    for (const InputPart& other : options.inputs) std::erase(others, array_of(prefix, other));
+    throw UserError(ErrorKind::data,
+                    {npz.path(), 0, 0, ""},
+                    fmt::format("has no array {} for the input '{}'; it has {}",
+                                name,
+                                part.name,
+                                fmt::join(there, ", ")),
+                    did_you_mean(name, others));
+  }
+  Tensor array = npz.read(name);
+  const Shape stored = array.shape();
+  const auto misfit = [&] {
+    return file_error(npz.path(),
+                      "the array {} has the shape {}, the input '{}' takes samples of shape {}",
+                      name,
+                      to_string(stored),
+                      part.name,
+                      to_string(part.shape));
+  };
+  if (stored.elements() == 0 || stored.rank() == 0) throw misfit();
+  if (stored.rank() > 1) {
+    const Shape sample(stored.dims().subspan(1));
+    LayoutHints hints{.wanted = part.shape, .where = options.where};
+    if (sample.rank() == 3 || part.shape.rank() == 3) hints.declared = options.layout;
+    array = to_nhwc(std::move(array), find_layout(sample, hints), part.shape);
+  }
+  const Shape sample(array.shape().dims().subspan(1));
+  if (sample.elements() != part.shape.elements() || !same_axes(sample, part.shape)) throw misfit();
+  const std::string what = fmt::format("{}: array {}", npz.path(), name);
+  if (part.index_limit > 0) check_exact(array, what);
+  if (is_floating(array.dtype()) && array.dtype() != DType::float32) array = to_float32(array);
+  if (!options.allow_nonfinite) check_finite(array, "values", what);
+  return array;
+}
+
+}  // namespace
+
+bool has_inputs(const NpzReader& npz, std::string_view prefix, std::span<const InputPart> inputs) {
+  return std::ranges::any_of(
+      inputs, [&](const InputPart& part) { return npz.contains(array_of(prefix, part)); });
+}
+
+Tensor read_inputs(const NpzReader& npz,
+                   std::string_view prefix,
+                   const DataOptions& options,
+                   bool keeps_bytes) {
+  std::vector<Tensor> arrays;
+  std::int64_t total = 0;
+  for (const InputPart& part : options.inputs) {
+    arrays.push_back(read_input(npz, prefix, part, options));
+    const std::int64_t samples = arrays[0].shape()[0];
+    if (arrays.back().shape()[0] != samples) {
+      throw file_error(npz.path(),
+                       "the array {} has {} samples, but {} has {}",
+                       array_of(prefix, part),
+                       arrays.back().shape()[0],
+                       array_of(prefix, options.inputs[0]),
+                       samples);
+    }
+    total += part.shape.elements();
+    keeps_bytes = keeps_bytes && arrays.back().dtype() == DType::uint8 && part.index_limit == 0;
+  }
+  const std::int64_t samples = arrays[0].shape()[0];
+  Tensor all(keeps_bytes ? DType::uint8 : DType::float32, {samples, total});
+  std::byte* to = all.as<std::byte>();
+  const std::size_t row = all.bytes() / static_cast<std::size_t>(samples);
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    Tensor array = std::move(arrays[i]);
+    if (!keeps_bytes) {
+      const bool bytes = array.dtype() == DType::uint8;
+      const bool indices = options.inputs[i].index_limit > 0;
+      const double scale = indices ? 1 : options.scale.value_or(bytes ? 1.0 / 255.0 : 1.0);
+      array = to_float32(array);
+      for (float& value : array.span<float>()) value *= static_cast<float>(scale);
+    }
+    const std::size_t width = array.bytes() / static_cast<std::size_t>(samples);
+    parallel_for(samples, 256, [&](std::int64_t begin, std::int64_t end) {
+      for (auto k = static_cast<std::size_t>(begin); k < static_cast<std::size_t>(end); ++k) {
+        std::memcpy(to + k * row, array.as<std::byte>() + k * width, width);
+      }
+    });
+    to += width;
+  }
+  return all;
+}
+
+}  // namespace halfstep::data
