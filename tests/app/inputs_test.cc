@@ -82,7 +82,7 @@ TEST_CASE("inputs: a model of a picture and words trains, and its run is used by
   const Finished trained = train(directory, "run");
   CAPTURE(trained.err);
   REQUIRE(trained.exit_code == 0);
-  CHECK(report_of(directory, "run").at("test").at("metrics").at("accuracy").get<double>() == 1);
+  CHECK(report_of(directory, "run").at("test").at("accuracy").get<double>() == 1);
 
   const Finished info = halfstep({"data", "info", "run.yaml", "--json"}, directory.path());
   const Json described = Json::parse(info.out);
@@ -124,7 +124,7 @@ TEST_CASE("inputs: a model of a picture and words trains, and its run is used by
     const Json predictions = Json::parse(end.out).at("predictions");
     REQUIRE(predictions.size() == 4);
     for (std::size_t i = 0; i < 4; ++i) {
-      CHECK(predictions.at(i).at("label") == asked.labels.as<std::int32_t>()[i]);
+      CHECK(predictions.at(i).at("class") == asked.labels.as<std::int32_t>()[i]);
     }
     if (first.is_null()) first = predictions;
     CHECK(predictions == first);
@@ -153,8 +153,8 @@ TEST_CASE("inputs: what does not fit a model of several is refused") {
   const std::array cases{
       Case{{"predict", "run", "one.npz"},
            3,
-           "one.npz: has no array x_words for the input 'words'; it has x_image"},
-      Case{{"predict", "run", "image.idx"}, 3, "image.idx: is no NPZ file"},
+           "one.npz: error: has no array x_words for the input 'words'; it has x_image"},
+      Case{{"predict", "run", "image.idx"}, 3, "image.idx: error: is no NPZ file"},
       Case{{"predict", "run", "unknown.npz"}, 3, "value 300 of sample 0 is not a whole number"},
       Case{
           {"train", "run.yaml", "--set", "data={name: mnist}"},

@@ -102,5 +102,18 @@ TEST_CASE("bench: random data has the shape asked for and is the same for the sa
   CHECK(data::content_hash(a) != data::content_hash(other));
 }
 
+TEST_CASE("bench: random samples of several inputs have indices where the model takes them") {
+  data::Dataset description;
+  description.sample_shape = {6};
+  description.inputs = {{"table", {2}}, {"words", {3}, 5}, {"number", {1}}};
+  description.train.images = Tensor(DType::float32, {0, 6});
+  description.train.labels = Tensor(DType::int32, {0});
+  const data::Dataset random = random_samples(description, 40, 1);
+  CHECK_NOTHROW(data::check_indices(data::view(random.train), 2, 3, 5, "random"));
+  CHECK_THROWS(data::check_indices(data::view(random.train), 2, 3, 4, "random"));
+  CHECK_THROWS(data::check_indices(data::view(random.train), 1, 1, 5, "random"));
+  CHECK_THROWS(data::check_indices(data::view(random.train), 5, 1, 5, "random"));
+}
+
 }  // namespace
 }  // namespace halfstep::study
