@@ -92,16 +92,19 @@ void check_indices(const SplitView& split,
                    std::int64_t limit,
                    std::string_view what) {
   const std::int64_t each = split.images.shape.elements() / split.samples();
-  for (std::int64_t i = 0; i < split.samples() * count; ++i) {
-    const double value = element_as_double(split.images, i / count * each + first + i % count);
-    if (value >= 0 && value < static_cast<double>(limit) && value == std::floor(value)) continue;
-    throw UserError(ErrorKind::data,
-                    {},
-                    fmt::format("{}: value {} of sample {} is not a whole number in 0..{}",
-                                what,
-                                value,
-                                i / count,
-                                limit - 1));
+  for (std::int64_t sample = 0; sample < split.samples(); ++sample) {
+    const std::int64_t begin = sample * each + first;
+    for (std::int64_t i = begin; i < begin + count; ++i) {
+      const double value = element_as_double(split.images, i);
+      if (value >= 0 && value < static_cast<double>(limit) && value == std::floor(value)) continue;
+      throw UserError(ErrorKind::data,
+                      {},
+                      fmt::format("{}: value {} of sample {} is not a whole number in 0..{}",
+                                  what,
+                                  value,
+                                  sample,
+                                  limit - 1));
+    }
   }
 }
 

@@ -71,7 +71,7 @@ Tensor read_input(const NpzReader& npz,
   if (sample.elements() != part.shape.elements() || !same_axes(sample, part.shape)) throw misfit();
   const std::string what = fmt::format("{}: array {}", npz.path(), name);
   if (part.index_limit > 0) check_exact(array, what);
-  if (is_floating(array.dtype()) && array.dtype() != DType::float32) array = to_float32(array);
+  if (array.dtype() != DType::uint8 && array.dtype() != DType::float32) array = to_float32(array);
   if (!options.allow_nonfinite) check_finite(array, "values", what);
   return array;
 }
@@ -113,7 +113,7 @@ Tensor read_inputs(const NpzReader& npz,
       const bool bytes = array.dtype() == DType::uint8;
       const bool indices = options.inputs[i].index_limit > 0;
       const double scale = indices ? 1 : options.scale.value_or(bytes ? 1.0 / 255.0 : 1.0);
-      array = to_float32(array);
+      if (bytes) array = to_float32(array);
       for (float& value : array.span<float>()) value *= static_cast<float>(scale);
     }
     const std::size_t width = array.bytes() / static_cast<std::size_t>(samples);
