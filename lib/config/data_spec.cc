@@ -75,9 +75,9 @@ void TextSpec::fields(Fields& f) {
            "and digits that follow each other, and each other character that is no blank."});
   f.field("vocabulary_size",
           vocabulary_size,
-          {.doc = "Most characters or words that are told apart, the most frequent ones of the "
-                  "training part and <unknown>, which stands for all others; in a csv also "
-                  "<padding>. null: all of the training part. [tokens]",
+          {.doc = "Maximum size of the vocabulary: the most frequent characters or words of the "
+                  "training part and <unknown>, the token of all others; in a csv also <padding>. "
+                  "null: no limit. [tokens]",
            .min = 2,
            .max = 1 << 24});
   f.field("stride",
