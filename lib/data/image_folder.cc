@@ -207,6 +207,7 @@ std::int64_t leave_out(Split& split,
                        const std::vector<std::string>& problems,
                        const ImageFolder& folder,
                        const std::string& where) {
+  if (std::ranges::all_of(problems, &std::string::empty)) return 0;
   std::vector<std::string> bad;
   std::vector<std::int64_t> left(folder.classes.size(), 0);
   std::int64_t kept = 0;
@@ -221,7 +222,6 @@ std::int64_t leave_out(Split& split,
     std::memmove(images + static_cast<std::size_t>(kept) * bytes, images + i * bytes, bytes);
     split.labels.as<std::int32_t>()[kept++] = pictures[i].label;
   }
-  if (bad.empty()) return 0;
   constexpr std::size_t k_most_named = 5;
   std::ranges::sort(bad);
   const std::size_t named = std::min(k_most_named, bad.size());
