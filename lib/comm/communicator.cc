@@ -27,6 +27,7 @@ class PretendedRanks final : public Communicator {
   void wait(const std::byte*) override { refuse(); }
   void wait_for(const std::function<bool()>&) override { refuse(); }
   std::vector<std::string> gather(std::string_view) override { refuse(); }
+  void shift(const std::byte*, std::byte*, std::size_t) override { refuse(); }
   void close() override {}
 
  private:
@@ -50,6 +51,14 @@ std::shared_ptr<Communicator> pretended_ranks(int ranks) {
 RankLost::RankLost(std::vector<int> ranks, const std::string& message, const std::string& hint)
     : UserError(ErrorKind::ranks, {}, message, hint), ranks_(std::move(ranks)) {}
 
+bool RankLost::has(int rank) const { return std::ranges::find(ranks_, rank) != ranks_.end(); }
+
+int RankLost::lowest_left() const {
+  int rank = 0;
+  while (has(rank)) ++rank;
+  return rank;
+}
+
 std::int64_t padded_count(std::int64_t count, int ranks) {
   return (count + ranks - 1) / ranks * ranks;
 }
@@ -64,17 +73,19 @@ std::int64_t sent_bytes(SumKind kind, std::int64_t bytes, int ranks) {
   return (kind == SumKind::all_reduce ? 2 : 1) * (ranks - 1) * (bytes / ranks);
 }
 
-void add_parts(const std::byte* parts, int ranks, std::int64_t count, DType dtype, std::byte* to) {
+void add_parts(std::span<const std::byte* const> parts,
+               std::int64_t count,
+               DType dtype,
+               std::byte* to) {
   dispatch_floating(dtype, [&]<class T>(Type<T>) {
-    const auto* in = reinterpret_cast<const T*>(parts);
     auto* out = reinterpret_cast<T*>(to);
     // Blocks in the first-level cache, so that the loops over elements are vectorized.
     constexpr std::int64_t k_block = 1024;
     std::array<Compute<T>, k_block> totals;
     for (std::int64_t begin = 0; begin < count; begin += k_block) {
       const std::int64_t n = std::min(k_block, count - begin);
-      for (int r = 0; r < ranks; ++r) {
-        const T* part = in + r * count + begin;
+      for (std::size_t r = 0; r < parts.size(); ++r) {
+        const T* part = reinterpret_cast<const T*>(parts[r]) + begin;
         for (std::int64_t i = 0; i < n; ++i) {
           const auto x = static_cast<Compute<T>>(part[i]);
           totals[static_cast<std::size_t>(i)] =

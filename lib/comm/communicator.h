@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,9 @@ class RankLost : public UserError {
 
   /// The ranks that are known to be lost; empty where nothing tells them from those that wait.
   const std::vector<int>& ranks() const { return ranks_; }
+  bool has(int rank) const;
+  /// The lowest rank that is not known to be lost.
+  int lowest_left() const;
 
  private:
   std::vector<int> ranks_;
@@ -61,9 +65,12 @@ class Sum {
 /// number of ranks, each of which adds one part.
 std::int64_t padded_count(std::int64_t count, int ranks);
 
-/// The arithmetic of a Sum: to[i] = the sum over r of parts[r * count + i], of float64, float32,
-/// bfloat16 or float16. `to` may be the first of the parts.
-void add_parts(const std::byte* parts, int ranks, std::int64_t count, DType dtype, std::byte* to);
+/// The arithmetic of a Sum: to[i] = the sum over r of parts[r][i], i < count, of float64, float32,
+/// bfloat16 or float16. `to` may be one of the parts.
+void add_parts(std::span<const std::byte* const> parts,
+               std::int64_t count,
+               DType dtype,
+               std::byte* to);
 
 /// The transport, for reports and `doctor`.
 struct Transport {
@@ -108,6 +115,9 @@ class Communicator {
   /// The texts of all ranks, by rank; all ranks call it at the same point, with no sum started and
   /// not waited for. Blocking. Errors: RankLost.
   virtual std::vector<std::string> gather(std::string_view text) = 0;
+  /// Sends `bytes` to the next rank, and receives as many from the one before; rank 0 is next to
+  /// the last. All ranks call it at the same point. Blocking. Errors: RankLost.
+  virtual void shift(const std::byte* to_next, std::byte* from_before, std::size_t bytes) = 0;
   /// Ends the exchange; all ranks call it, and nothing after it. A process that ends without it
   /// leaves the others to find that it is lost.
   virtual void close() = 0;

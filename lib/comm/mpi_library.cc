@@ -48,7 +48,6 @@ struct Functions {
   int (*comm_size)(Handle, int*) = nullptr;
   int (*comm_dup)(Handle, Handle*) = nullptr;
   int (*comm_set_errhandler)(Handle, Handle) = nullptr;
-  int (*ialltoall)(const void*, int, Handle, void*, int, Handle, Handle, Handle*) = nullptr;
   int (*iallgather)(const void*, int, Handle, void*, int, Handle, Handle, Handle*) = nullptr;
   int (*iallgatherv)(
       const void*, int, Handle, void*, const int*, const int*, Handle, Handle, Handle*) = nullptr;
@@ -73,7 +72,6 @@ struct Functions {
     get(comm_size, "MPI_Comm_size");
     get(comm_dup, "MPI_Comm_dup");
     get(comm_set_errhandler, "MPI_Comm_set_errhandler");
-    get(ialltoall, "MPI_Ialltoall");
     get(iallgather, "MPI_Iallgather");
     get(iallgatherv, "MPI_Iallgatherv");
     get(isend, "MPI_Isend");
@@ -89,7 +87,7 @@ struct Functions {
 /// Longer than MPI_MAX_LIBRARY_VERSION_STRING (8192 in MPICH) and MPI_MAX_ERROR_STRING.
 constexpr std::size_t k_most_text = 16384;
 constexpr int k_thread_serialized = 2;
-constexpr int k_presence_tag = 1;
+constexpr int k_tag = 1;
 
 template <class Interface>
 class Library final : public Mpi {
@@ -129,12 +127,6 @@ class Library final : public Mpi {
     return text.substr(0, text.find_first_of(",\n"));
   }
 
-  Request alltoall(Channel channel, const std::byte* from, std::byte* to, int bytes) override {
-    return begin([&](Handle* handle) {
-      return mpi_.ialltoall(from, bytes, byte_, to, bytes, byte_, communicator(channel), handle);
-    });
-  }
-
   Request allgather(Channel channel, std::byte* all, int bytes) override {
     return begin([&](Handle* handle) {
       return mpi_.iallgather(
@@ -159,17 +151,15 @@ class Library final : public Mpi {
     });
   }
 
-  Request send(const std::byte* from, int bytes, int to) override {
+  Request send(Channel channel, const std::byte* from, int bytes, int to) override {
     return begin([&](Handle* handle) {
-      return mpi_.isend(
-          from, bytes, byte_, to, k_presence_tag, communicator(Channel::presence), handle);
+      return mpi_.isend(from, bytes, byte_, to, k_tag, communicator(channel), handle);
     });
   }
 
-  Request receive(std::byte* to, int bytes, int from) override {
+  Request receive(Channel channel, std::byte* to, int bytes, int from) override {
     return begin([&](Handle* handle) {
-      return mpi_.irecv(
-          to, bytes, byte_, from, k_presence_tag, communicator(Channel::presence), handle);
+      return mpi_.irecv(to, bytes, byte_, from, k_tag, communicator(channel), handle);
     });
   }
 

@@ -27,10 +27,10 @@ class LoadedLibrary {
 
 class Mpi {
  public:
-  /// Collectives of one channel are started in the same order on all ranks; those of several
-  /// channels in any order.
-  enum class Channel { scatter, gather, whole, text, presence };
-  static constexpr int k_channels = 5;
+  /// Operations of one channel between the same ranks are started in the same order on all of them;
+  /// those of several channels in any order.
+  enum class Channel { scatter, gather, whole, text, copies, presence };
+  static constexpr int k_channels = 6;
 
   /// An operation under way; holds MPI's own handle.
   struct Request {
@@ -52,8 +52,6 @@ class Mpi {
 
   // All of them return at once. Errors: UserError (ranks) where MPI reports one.
 
-  /// Part r of `from` to rank r; part r of `to` from rank r; parts of `bytes` bytes.
-  virtual Request alltoall(Channel channel, const std::byte* from, std::byte* to, int bytes) = 0;
   /// Part rank() of `all`, of `bytes` bytes, to every rank, in place.
   virtual Request allgather(Channel channel, std::byte* all, int bytes) = 0;
   /// The same with parts of different sizes.
@@ -61,8 +59,8 @@ class Mpi {
                              std::byte* all,
                              const int* bytes,
                              const int* offsets) = 0;
-  virtual Request send(const std::byte* from, int bytes, int to) = 0;
-  virtual Request receive(std::byte* to, int bytes, int from) = 0;
+  virtual Request send(Channel channel, const std::byte* from, int bytes, int to) = 0;
+  virtual Request receive(Channel channel, std::byte* to, int bytes, int from) = 0;
   /// Gives up a receive() that has not completed.
   virtual void cancel(Request& request) = 0;
   /// Whether the operation has completed; lets all operations progress.

@@ -20,10 +20,10 @@ class PieceOfSum : public Sum {
 /// An all-reduce of `count` numbers, in pieces that make() returns for their number of elements.
 class SumOfPieces final : public Sum {
  public:
-  /// Of equal sizes, so that none is short. A rank adds 1 MiB of each: with less it would send more
-  /// messages than latency allows, since it sends one to every other rank.
+  /// Of equal sizes, so that none is short. A rank adds 512 KiB of each: with less it would send
+  /// more messages than latency allows, since it sends one to every other rank.
   static std::int64_t pieces(std::int64_t count, int ranks, DType dtype) {
-    return count * static_cast<std::int64_t>(size_bytes(dtype)) / (std::int64_t{ranks} << 20);
+    return count * static_cast<std::int64_t>(size_bytes(dtype)) / (std::int64_t{ranks} << 19);
   }
   template <class Make>
   SumOfPieces(std::int64_t count, int ranks, DType dtype, const Make& make)

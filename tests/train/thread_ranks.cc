@@ -41,13 +41,11 @@ class ThreadCommunicator final : public comm::Communicator {
       }
       return;
     }
-    std::string joined;
-    for (const std::string& buffer : buffers) joined += buffer;
-    comm::add_parts(reinterpret_cast<const std::byte*>(joined.data()),
-                    size(),
-                    sum.count,
-                    sum.dtype,
-                    sum.numbers);
+    std::vector<const std::byte*> parts;
+    for (const std::string& buffer : buffers) {
+      parts.push_back(reinterpret_cast<const std::byte*>(buffer.data()));
+    }
+    comm::add_parts(parts, sum.count, sum.dtype, sum.numbers);
     if (sum.kind == comm::SumKind::all_reduce) return;
     // Whoever reads another rank's part reads NaN.
     for (std::size_t r = 0; r < buffers.size(); ++r) {
@@ -66,6 +64,12 @@ class ThreadCommunicator final : public comm::Communicator {
     const std::int64_t number = next_++;
     hub_.give(number, rank_, std::string(text));
     return hub_.take(number);
+  }
+
+  void shift(const std::byte* to_next, std::byte* from_before, std::size_t bytes) override {
+    const auto all = gather({reinterpret_cast<const char*>(to_next), bytes});
+    const auto before = static_cast<std::size_t>((rank_ + size() - 1) % size());
+    std::memcpy(from_before, all[before].data(), bytes);
   }
 
  private:
@@ -105,6 +109,7 @@ class ThreadCommunicator final : public comm::Communicator {
 
 void Hub::give(std::int64_t number, int rank, std::string part) {
   const std::lock_guard lock(mutex_);
+  if (kill_ && rank == kill_->rank && number >= kill_->message) throw Killed();
   parts_[number][rank] = std::move(part);
   changed_.notify_all();
 }
@@ -151,8 +156,10 @@ void run_ranks(Hub& hub, const std::function<void(std::shared_ptr<comm::Communic
 std::vector<TrainResult> train_ranks(const config::RunSpec& spec,
                                      int ranks,
                                      const data::Dataset& dataset,
-                                     const std::string& directory) {
+                                     const std::string& directory,
+                                     const std::optional<Kill>& kill) {
   Hub hub(ranks);
+  if (kill) hub.kill(*kill);
   std::vector<TrainResult> results(static_cast<std::size_t>(ranks));
   const TrainOptions options = directory.empty() ? TrainOptions() : in_directory(directory);
   run_ranks(hub, [&](const std::shared_ptr<comm::Communicator>& communicator) {

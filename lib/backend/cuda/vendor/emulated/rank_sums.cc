@@ -78,7 +78,9 @@ bool RankSums::advance(std::byte* numbers, std::int64_t count, DType dtype, comm
   if (!all_have(&Progress::published, sums_ + 1)) return false;
   const std::size_t ranks = progress_.size(), part = bytes / ranks;
   if (kind != comm::SumKind::all_gather) {
-    comm::add_parts(numbers_, static_cast<int>(ranks), count, dtype, numbers);
+    std::vector<const std::byte*> parts;
+    for (std::size_t r = 0; r < ranks; ++r) parts.push_back(numbers_ + r * bytes);
+    comm::add_parts(parts, count, dtype, numbers);
   }
   for (std::size_t r = 0; r < ranks; ++r) {
     std::byte* const of_rank = numbers + r * part;
