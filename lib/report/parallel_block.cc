@@ -64,8 +64,8 @@ void ParallelBlock::fields(Fields& f) {
   f("waited_share", waited_share, "fraction of the time of all ranks in which they waited");
   f("hidden_share",
     hidden_share,
-    {.doc = "fraction of the time in which sums were under way in which the ranks computed; null "
-            "without sums",
+    {.doc = "fraction of the time in which sums were under way in which the slowest rank computed, "
+            "for which the others wait as well; null without sums",
      .min = 0,
      .max = 1});
   f("sum_error",
@@ -140,7 +140,7 @@ ParallelBlock parallel_block(const train::Session& session, const std::vector<st
   block.library = session.ranks()->transport().library;
   block.all_reduce_dtype = name(session.step_spec().parallel.all_reduce_dtype);
   std::vector<double> compute;
-  double waited = 0, all = 0, summing = 0, hidden = 0;
+  double waited = 0, all = 0;
   for (const std::string& text : texts) {
     RankBlock& rank = block.each.emplace_back();
     std::vector<Violation> violations;
@@ -149,15 +149,17 @@ ParallelBlock parallel_block(const train::Session& session, const std::vector<st
     compute.push_back(rank.compute_seconds);
     waited += rank.waited_seconds;
     all += rank.step_seconds;
-    summing += rank.summing_seconds;
-    hidden += std::max(0.0, rank.summing_seconds - rank.waited_seconds);
   }
   const auto slowest = std::ranges::max_element(compute);
   block.slowest = slowest - compute.begin();
   const double median = halfstep::median(compute);
   block.imbalance = median > 0 ? *slowest / median : 1;
   block.waited_share = all > 0 ? waited / all : 0;
-  if (summing > 0) block.hidden_share = hidden / summing;
+  // The other ranks also wait for the slowest one, which no order of messages hides.
+  const RankBlock& last = block.each[static_cast<std::size_t>(block.slowest)];
+  if (last.summing_seconds > 0) {
+    block.hidden_share = std::max(0.0, 1 - last.waited_seconds / last.summing_seconds);
+  }
   block.sync_batch_norm =
       sync_batch_norm(passes::prune(session.prepared().graph), session.backend().device != nullptr);
   // All ranks have the same sums, and so the same errors.

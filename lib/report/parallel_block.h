@@ -47,11 +47,11 @@ struct ParallelBlock {
   std::string library;
   std::string all_reduce_dtype;
   std::vector<RankBlock> each;
-  std::int64_t slowest = 0;                           ///< the rank that computes longest
-  double imbalance = 1;                               ///< its compute time over the median rank's
-  double waited_share = 0;                            ///< of the time of all ranks
-  std::optional<double> hidden_share;                 ///< of the time of sums; nothing without any
-  std::optional<SumErrorBlock> sum_error;             ///< nothing where sums are float32
+  std::int64_t slowest = 0;                ///< the rank that computes longest
+  double imbalance = 1;                    ///< its compute time over the median rank's
+  double waited_share = 0;                 ///< of the time of all ranks
+  std::optional<double> hidden_share;      ///< of the sums of the slowest; nothing without any
+  std::optional<SumErrorBlock> sum_error;  ///< nothing where sums are float32
   std::optional<SyncBatchNormBlock> sync_batch_norm;  ///< nothing without synchronized layers
   void fields(Fields& f);
 };
