@@ -13,12 +13,13 @@ namespace halfstep::config {
 namespace {
 
 /// Settings without influence on the weights of any step. A section includes all its fields.
-constexpr std::array<std::string_view, 21> k_free{"name",
+constexpr std::array<std::string_view, 22> k_free{"name",
                                                   "version",
                                                   "report",
                                                   "slurm",
                                                   "device",
                                                   "parallel.bucket_mib",
+                                                  "parallel.copy_every",
                                                   "parallel.shard",
                                                   "parallel.timeout",
                                                   "data.path",

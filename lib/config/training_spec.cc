@@ -273,6 +273,13 @@ void ParallelSpec::fields(Fields& f) {
            {.doc = "optimizer: the ranks divide the optimizer's slots and the masters of the "
                    "weights; each updates its part, and all get the new weights, in 16 bits where "
                    "they are only read so (ZeRO's first stage). none: each rank updates all."});
+  f.field("copy_every",
+          copy_every,
+          {.doc = "Steps between copies of the variables in memory, from which the ranks that are "
+                  "left make a checkpoint when one is lost, where the variables do not survive it: "
+                  "on GPUs and with `shard: optimizer`, where each rank also sends its slices to "
+                  "the next one. null: no copies, and the newest checkpoint stays. [steps]",
+           .min = 1});
 }
 
 void SlurmSpec::fields(Fields& f) {

@@ -126,6 +126,7 @@ struct ParallelSpec {
   BatchOf batch_of = BatchOf::run;
   bool sync_batch_norm = false;
   ShardOf shard = ShardOf::none;
+  std::optional<std::int64_t> copy_every = 10;  ///< steps
 
   void fields(Fields& f);
 };

@@ -74,6 +74,7 @@ bool is_step_folder(std::string_view folder) {
 
 /// Whether a folder is the leftover of an interrupted save.
 bool is_temporary(std::string_view folder) {
+  if (folder.starts_with(k_copies_folder)) return true;
   if (!folder.starts_with(k_temporary)) return false;
   folder.remove_prefix(k_temporary.size());
   return is_step_folder(folder) || folder == k_best_checkpoint || folder == k_last_checkpoint;
@@ -276,6 +277,12 @@ std::vector<std::string> list_checkpoints(const std::string& run_dir) {
     return a.size() != b.size() ? a.size() < b.size() : a < b;
   });
   return found;
+}
+
+std::optional<std::int64_t> newest_step(const std::string& run_dir) {
+  const std::vector<std::string> have = list_checkpoints(run_dir);
+  if (have.empty()) return std::nullopt;
+  return std::stoll(fs::path(have.back()).filename().string().substr(k_step.size()));
 }
 
 bool is_checkpoint_folder(std::string_view folder) {

@@ -19,6 +19,9 @@ namespace halfstep::train {
 /// then restored from its best epoch.
 inline constexpr std::string_view k_best_checkpoint = "best";
 inline constexpr std::string_view k_last_checkpoint = "last";
+/// Begin of the name of a temporary folder with parts of a checkpoint, which prune_checkpoints()
+/// removes.
+inline constexpr std::string_view k_copies_folder = ".tmp-copies-";
 /// The folder of the checkpoints in a run directory.
 inline constexpr std::string_view k_checkpoints_folder = "checkpoints";
 /// Limit on the size of a state.json; the same as for a report, which holds the same skipped steps
@@ -37,6 +40,8 @@ std::string save_checkpoint(const std::string& run_dir,
 
 /// Complete checkpoints of a run, oldest first ("best" left out).
 std::vector<std::string> list_checkpoints(const std::string& run_dir);
+/// The batches drawn before the newest of them; nothing where there is none.
+std::optional<std::int64_t> newest_step(const std::string& run_dir);
 
 /// Whether a folder next to the checkpoints has a name that save_checkpoint creates, temporary
 /// names included, and whether it writes a file of this name there. All other files are the user's.

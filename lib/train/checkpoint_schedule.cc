@@ -1,8 +1,12 @@
 #include "train/checkpoint_schedule.h"
 
+#include <fmt/format.h>
+
 #include <limits>
+#include <optional>
 #include <utility>
 
+#include "core/directory_lock.h"
 #include "core/log.h"
 #include "train/checkpoint.h"
 #include "train/step_time.h"
@@ -39,20 +43,22 @@ bool CheckpointSchedule::is_due_by_time(double since_last) const {
   return every_.minutes && since_last >= *every_.minutes * 60;
 }
 
-CheckpointWriter::CheckpointWriter(std::function<std::string()> directory,
-                                   std::int64_t keep,
+CheckpointWriter::CheckpointWriter(Session& session,
+                                   const TrainOptions& options,
                                    TrainObserver& observer)
-    : directory_(std::move(directory)),
-      keep_(keep),
+    : session_(session),
+      saves_(options.saves && options.directory),
+      directory_(options.directory),
       observer_(observer),
+      copies_(session),
       last_(std::chrono::steady_clock::now()) {}
 
 void CheckpointWriter::save(const WholeState& whole, const RunState& run) {
-  if (!directory_) return;
+  if (!saves_) return;
   const auto start = std::chrono::steady_clock::now();
   const std::string directory = directory_();
   const std::string path = save_checkpoint(directory, whole.state(), run.progress, whole.best());
-  prune_checkpoints(directory, keep_);
+  prune_checkpoints(directory, session_.spec().training.keep);
   to_write_ = whole.state().bytes() < k_large_bytes ? 0 : seconds_since(start);
   last_ = std::chrono::steady_clock::now();
   observer_.on_checkpoint(path);
@@ -61,8 +67,36 @@ void CheckpointWriter::save(const WholeState& whole, const RunState& run) {
 std::string CheckpointWriter::save_as(std::string_view name,
                                       const WholeState& whole,
                                       const RunState& run) {
-  if (!directory_) return "";
+  if (!saves_) return "";
   return save_checkpoint(directory_(), whole.state(), run.progress, whole.best(), name);
+}
+
+std::string CheckpointWriter::save_without(const comm::RankLost& lost, const RunState& run) {
+  if (!directory_) return "";
+  const bool first = session_.ranks()->rank() == lost.lowest_left();
+  const std::string directory = directory_();
+  const std::int64_t ordinal = run.progress.counters.ordinal;
+  std::optional<std::int64_t> newest;
+  try {
+    // The lost rank holds the lock of the directory as long as it lives.
+    std::optional<DirectoryLock> lock;
+    if (first && !saves_) lock.emplace(directory);
+    if (copies_.needed()) {
+      copies_.save(lost, directory);
+    } else if (saves_) {
+      save({session_, run.best.weights(), true}, run);
+    } else if (first) {
+      save_checkpoint(directory, session_.state(), run.progress, run.best.weights());
+    }
+  } catch (const UserError& error) {
+    log_warning("no checkpoint of the last step: {}", error.problems().front().message);
+  }
+  if (!first) return "";
+  newest = newest_step(directory);
+  if (!newest) return "; there is no checkpoint yet";
+  if (*newest == ordinal) return fmt::format("; the checkpoint is that of step {}", *newest);
+  return fmt::format(
+      "; the newest checkpoint is that of step {}, {} before this one", *newest, ordinal - *newest);
 }
 
 CheckpointSeconds CheckpointWriter::seconds() const { return {seconds_since(last_), to_write_}; }

@@ -7,9 +7,11 @@
 #include <string>
 #include <string_view>
 
+#include "comm/communicator.h"
 #include "config/training_spec.h"
 #include "train/observer.h"
 #include "train/run_state.h"
+#include "train/state_copies.h"
 #include "train/whole_state.h"
 
 namespace halfstep::train {
@@ -44,23 +46,31 @@ class CheckpointSchedule {
 /// Writes the checkpoints of a run to its directory; without a directory it does nothing.
 class CheckpointWriter {
  public:
-  CheckpointWriter(std::function<std::string()> directory,
-                   std::int64_t keep,
-                   TrainObserver& observer);
+  /// All ranks construct it at the same point. Blocking. Errors: comm::RankLost.
+  CheckpointWriter(Session& session, const TrainOptions& options, TrainObserver& observer);
 
   /// Writes the checkpoint of the present step and removes old ones.
   void save(const WholeState& whole, const RunState& run);
   /// Writes a checkpoint to the folder `name`; returns its path, or "" without a directory. The
   /// observer is not notified.
   std::string save_as(std::string_view name, const WholeState& whole, const RunState& run);
+  /// All ranks call it after the same steps, so that save_without() has a state to save. Blocking.
+  /// Errors: comm::RankLost.
+  void after_step(const RunState& run) { copies_.after_step(run); }
+  /// After ranks were lost, writes the checkpoint of the last step of which the others have all
+  /// variables, from rank 0 or, where that one is lost, from the lowest of the others, unless there
+  /// is a newer one; says there which step the newest checkpoint has, and elsewhere nothing.
+  std::string save_without(const comm::RankLost& lost, const RunState& run);
   CheckpointSeconds seconds() const;
   /// Says, the first time, that epochs end without one.
   void leave_out();
 
  private:
+  Session& session_;
+  bool saves_;
   std::function<std::string()> directory_;
-  std::int64_t keep_;
   TrainObserver& observer_;
+  StateCopies copies_;
   std::chrono::steady_clock::time_point last_;
   double to_write_ = 0;
   bool leaves_out_ = false;

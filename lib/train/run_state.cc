@@ -141,7 +141,10 @@ RunState begin_run(Session& session, const TrainOptions& options, const RunLengt
   RunState run;
   run.best = BestWeights(session.spec().training.early_stopping);
   if (!options.init_from.empty()) load_weights(options.init_from, session.state());
-  run.progress.init_hash = WholeState(session, {}, options.saves).state().weights_hash();
+  std::string& init_hash = run.progress.init_hash;
+  init_hash = WholeState(session, {}, options.saves).state().weights_hash();
+  // Of divided variables rank 0 alone has the whole.
+  if (session.is_divided()) init_hash = session.ranks()->gather(init_hash).front();
   if (!options.resume.empty()) resume(options.resume, length, session, run);
   StepHistory& history = run.progress.step_history;
   if (history.points.empty()) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "config/warning_codes.h"
-#include "core/directory_lock.h"
 #include "core/log.h"
 #include "data/loader.h"
 #include "train/batch_source.h"
@@ -27,25 +26,6 @@ StepRunnerOptions runner_options(const RunLength& length,
           options.numerics,
           k_most_traces - std::ssize(progress.skips),
           options.seconds_ahead};
-}
-
-/// Saves the last state that all ranks had, where the rank that saves is lost, from the lowest of
-/// the others. The lost rank holds the lock of the directory as long as it lives.
-void save_for_lost(const comm::RankLost& lost,
-                   const TrainOptions& options,
-                   const Session& session,
-                   const RunState& run) {
-  int lowest = 0;
-  while (std::find(lost.ranks().begin(), lost.ranks().end(), lowest) != lost.ranks().end()) {
-    ++lowest;
-  }
-  if (!options.directory || session.ranks()->rank() != lowest) return;
-  try {
-    const DirectoryLock lock(options.directory());
-    save_checkpoint(options.directory(), session.state(), run.progress, run.best.weights());
-  } catch (const UserError& error) {
-    log_warning("no checkpoint of the last step: {}", error.problems().front().message);
-  }
 }
 
 /// All ranks call it; of divided variables those that save have the whole.
@@ -110,8 +90,7 @@ Trainer::Trainer(Session& session, TrainOptions options, TrainObserver& observer
       run_(begin_run(session, options_, length_)),
       runner_(session, runner_options(length_, run_.progress, options_)),
       recorder_(session, length_, run_.progress.counters.ordinal, observer),
-      checkpoints_(
-          options_.saves ? options_.directory : nullptr, session.spec().training.keep, observer) {
+      checkpoints_(session, options_, observer) {
   if (session.ranks() == nullptr) return;
   // A checkpoint that is due by time is a request of the rank that saves, as all have a part in it.
   const auto own = [this, requests = std::move(options_.requests)] {
@@ -136,6 +115,10 @@ bool Trainer::advance(std::int64_t steps) {
 bool Trainer::advance_together(std::int64_t steps) {
   const Counters& counters = run_.progress.counters;
   const CheckpointSchedule schedule(session_.spec().training.checkpoint_every, length_);
+  // A run that lost a rank during the validation of an epoch resumes before it.
+  const bool unrecorded =
+      counters.ordinal % length_.steps_per_epoch == 0 && run_.progress.sums.steps > 0;
+  if (unrecorded && !done()) end_epoch(false);
   while (steps > 0 && !done() && steps_left() > 0) {
     const std::int64_t most =
         std::min({steps, steps_left(), schedule.steps_to_next(counters.ordinal)});
@@ -154,6 +137,7 @@ bool Trainer::advance_together(std::int64_t steps) {
     } else if (schedule.is_due(counters.ordinal, epoch_end, {})) {
       checkpoints_.leave_out();
     }
+    checkpoints_.after_step(run_);
     if (options_.requests) handle_request(options_.requests());
   }
   if (!done() && steps_left() <= 0) end(Status::completed, "");
@@ -234,24 +218,13 @@ void Trainer::end_without(const comm::RankLost& lost) {
   Progress& progress = run_.progress;
   progress.message = lost.problems().front().message;
   // A step changes variables after its last sum over the ranks, so that the state is that of the
-  // step before, and so are the counters. The validation of an epoch is repeated from a checkpoint
-  // before its end, since its record is not made.
-  const bool epoch_unrecorded =
-      progress.counters.ordinal % length_.steps_per_epoch == 0 && progress.sums.steps > 0;
+  // step before, and so are the counters.
   progress.wall_seconds = run_.clock.seconds();
-  // A device goes on with sums that were not completed, and masters and slots of a lost rank are
-  // lost: the checkpoint before stays.
-  backend::Device* device = session_.backend().device.get();
-  const bool valid = !epoch_unrecorded && device == nullptr && !session_.is_divided();
   try {
-    if (device != nullptr) device->synchronize();
+    if (backend::Device* device = session_.backend().device.get()) device->synchronize();
   } catch (const comm::RankLost&) {  // from here on it waits for no rank
   }
-  if (options_.saves && valid) {
-    checkpoint();
-  } else if (valid) {
-    save_for_lost(lost, options_, session_, run_);
-  }
+  progress.message += checkpoints_.save_without(lost, run_);
   progress.finished = Status::rank_lost;
 }
 

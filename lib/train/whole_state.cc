@@ -31,32 +31,43 @@ Tensor gather(const Tensor& slice, const graph::Slice& of, comm::Communicator& r
 
 }  // namespace
 
+bool in_weights(Role role) {
+  return role == Role::weight || role == Role::statistic || role == Role::master;
+}
+
 WholeState::WholeState(const Session& session, const std::vector<Tensor>& best, bool keep)
-    : own_(session.state()), own_best_(best) {
+    : own_(&session.state()), own_best_(best) {
   if (!session.is_divided()) return;
-  own_.to_host();
+  own_->to_host();
+  const auto all = [&](const graph::Variable& variable, const Tensor& slice, bool) {
+    return gather(slice, *variable.slice, *session.ranks());
+  };
+  put_together(own_->entries(), all, keep);
+}
+
+void WholeState::put_together(std::span<const plan::State::Entry> of,
+                              const Gather& gather,
+                              bool keep) {
   std::vector<plan::State::Entry> entries;
   struct At {
     std::size_t entry, best;
   };
   std::map<std::string, At> by_name;
   std::size_t next_best = 0;
-  for (const plan::State::Entry& entry : own_.entries()) {
+  for (const plan::State::Entry& entry : of) {
     const graph::Variable& variable = entry.variable;
-    const bool in_best =
-        !best.empty() && (variable.role == Role::weight || variable.role == Role::statistic ||
-                          variable.role == Role::master);
-    const auto whole = [&](const Tensor& value) {
-      if (variable.slice) return gather(value, *variable.slice, *session.ranks());
+    const bool in_best = !own_best_.empty() && in_weights(variable.role);
+    const auto whole = [&](const Tensor& value, bool of_best) {
+      if (variable.slice) return gather(variable, value, of_best);
       return keep ? value.clone() : Tensor();
     };
-    Tensor value = whole(entry.tensor);
-    Tensor best_value = in_best ? whole(best[next_best++]) : Tensor();
+    Tensor value = whole(entry.tensor, false);
+    Tensor best_value = in_best ? whole(own_best_[next_best++], true) : Tensor();
     if (!keep) continue;
     if (variable.role == Role::master) {
       // The weight that it belongs to was declared before.
       const At at = by_name.at(variable.slice->of);
-      entries[at.entry].variable.type.dtype = value.dtype();
+      entries[at.entry].variable.type = {value.dtype(), value.shape()};
       entries[at.entry].tensor = std::move(value);
       if (in_best) whole_best_[at.best] = std::move(best_value);
       continue;

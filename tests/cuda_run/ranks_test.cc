@@ -12,6 +12,7 @@
 #include "cuda_run/device.h"
 #include "support/paths.h"
 #include "support/temporary_directory.h"
+#include "train/checkpoint.h"
 #include "train/fixture.h"
 #include "train/thread_ranks.h"
 
@@ -49,11 +50,15 @@ backend::Backend joined_device(const std::shared_ptr<comm::Communicator>& commun
 /// The results of each rank.
 std::vector<TrainResult> train_devices(const config::RunSpec& spec,
                                        int ranks,
-                                       const data::Dataset& dataset = digits()) {
+                                       const data::Dataset& dataset = digits(),
+                                       const std::string& directory = {}) {
   Hub hub(ranks);
   std::vector<TrainResult> results(static_cast<std::size_t>(ranks));
   run_ranks(hub, [&](const std::shared_ptr<comm::Communicator>& communicator) {
-    Run run(spec, {}, dataset, joined_device(communicator));
+    TrainOptions options = directory.empty() ? TrainOptions() : in_directory(directory);
+    // Of divided variables the ranks that save have the hashes of the whole.
+    options.saves = directory.empty() || communicator->rank() == 0;
+    Run run(spec, options, dataset, joined_device(communicator));
     results[static_cast<std::size_t>(communicator->rank())] = run.finish();
   });
   return results;
@@ -166,36 +171,46 @@ TEST_CASE("device ranks: a sample that is not finite skips the step on all ranks
   }
 }
 
-TEST_CASE("device ranks: a lost rank ends the run, and the checkpoint before it stays") {
-  const test::TemporaryDirectory directory;
-  TinyRun tiny = tiny_run("float32");
-  tiny.training = "{epochs: 500, batch_size: 53}";
-  Hub hub(3);
-  std::vector<TrainResult> results(3);
-  const std::int64_t steps = Run(tiny.spec()).trainer().steps_to_epoch_end();
-  run_ranks(hub, [&](const std::shared_ptr<comm::Communicator>& communicator) {
-    const int rank = communicator->rank();
-    TrainOptions options;
-    options.directory = [&] { return directory.path().string(); };
-    options.saves = rank == 0;
-    Run run(tiny.spec(), options, digits(), joined_device(communicator));
-    if (rank == 2) {
-      run.trainer().advance(17);
-      hub.lose(2);
-      return;
+TEST_CASE("device ranks: a run that lost a rank resumes from a copy, with the bits of the whole") {
+  TinyRun tiny = tiny_run("mixed_float16");
+  tiny.training =
+      "{epochs: 6, batch_size: 53, early_stopping: {monitor: loss, patience: 9, restore_best: "
+      "true}, "
+      "checkpoint_every: {steps: 1000}}";
+  for (const auto shard : {config::ShardOf::none, config::ShardOf::optimizer}) {
+    for (const std::int64_t copy_every : {1, 5}) {
+      CAPTURE(copy_every);
+      config::RunSpec spec = tiny.spec();
+      spec.parallel.shard = shard;
+      spec.parallel.copy_every = copy_every;
+      const TrainResult whole = train_devices(spec, 3).front();
+      for (const int lost : {0, 2}) {
+        CAPTURE(lost);
+        const test::TemporaryDirectory directory;
+        const std::string path = directory.path().string();
+        Hub hub(3);
+        std::vector<TrainResult> results(3);
+        run_ranks(hub, [&](const std::shared_ptr<comm::Communicator>& communicator) {
+          const int rank = communicator->rank();
+          TrainOptions options = in_directory(path);
+          options.saves = rank == 0;
+          Run run(spec, options, digits(), joined_device(communicator));
+          if (rank == lost) {
+            run.trainer().advance(17);
+            hub.lose(lost);
+            return;
+          }
+          while (run.trainer().advance(1000)) {
+          }
+          results[static_cast<std::size_t>(rank)] = run.trainer().result();
+        });
+        CHECK(results[1].status == Status::rank_lost);
+        CHECK(results[1].message.starts_with("a rank is lost"));
+        REQUIRE(newest_step(path) == 17 / copy_every * copy_every);
+        CHECK(train_devices(spec, 3, digits(), path).front().state_hash == whole.state_hash);
+      }
     }
-    while (run.trainer().advance(1000)) {
-    }
-    results[static_cast<std::size_t>(rank)] = run.trainer().result();
-  });
-  for (const int rank : {0, 1}) {
-    const TrainResult& result = results[static_cast<std::size_t>(rank)];
-    CHECK(result.status == Status::rank_lost);
-    CHECK(result.message == "a rank is lost");
   }
-  // That of the last epoch that all ranks had ended, not of the step under way.
-  Run resumed(tiny.spec(), in_directory(directory.path().string()), digits(), emulated());
-  CHECK(resumed.trainer().result().counters.ordinal == 17 / steps * steps);
 }
 
 TEST_CASE("device ranks: with fewer GPUs than ranks the rank without one says so") {

@@ -52,13 +52,17 @@ TEST_CASE("checkpoint schedule: the next one due by steps limits the steps that 
 }
 
 TEST_CASE("checkpoint writer: it tells the observer, keeps the newest and any with a name") {
-  Session session(TinyRun().spec(), digits(), cpu());
+  config::RunSpec spec = TinyRun().spec();
+  spec.training.keep = 2;
+  Session session(spec, digits(), cpu());
   const test::TemporaryDirectory directory;
   const std::string path = directory.path().string();
+  TrainOptions options;
+  options.directory = [&] { return path; };
   Record record;
   RunState run;
   const WholeState whole(session, run.best.weights(), true);
-  CheckpointWriter writer([&] { return path; }, 2, record);
+  CheckpointWriter writer(session, options, record);
   for (const std::int64_t ordinal : {1, 2, 3}) {
     run.progress.counters.ordinal = ordinal;
     writer.save(whole, run);
@@ -71,7 +75,7 @@ TEST_CASE("checkpoint writer: it tells the observer, keeps the newest and any wi
   CHECK(kept[0].ends_with("step-000002"));
   CHECK(kept[1] == record.checkpoints.back());
 
-  CheckpointWriter nowhere({}, 2, record);
+  CheckpointWriter nowhere(session, {}, record);
   nowhere.save(whole, run);
   CHECK(nowhere.save_as(k_best_checkpoint, whole, run).empty());
   CHECK(record.checkpoints.size() == 3);

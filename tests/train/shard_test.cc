@@ -4,7 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <optional>
 #include <ostream>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -213,31 +216,84 @@ TEST_CASE("shard: a checkpoint is that of whole variables, and resumes on any nu
   }
 }
 
-TEST_CASE("shard: a run that lost a rank keeps the checkpoint before, and hashes nothing") {
-  const test::TemporaryDirectory directory;
-  TinyRun tiny;
-  tiny.training = "{epochs: 500, batch_size: 24, checkpoint_every: {steps: 10}}";
-  Hub hub(2);
-  TrainResult result;
-  run_ranks(hub, [&](const std::shared_ptr<comm::Communicator>& communicator) {
-    backend::Backend backend = cpu();
-    backend.capabilities.ranks = communicator;
-    TrainOptions options;
-    options.directory = [&] { return directory.path().string(); };
-    options.saves = communicator->rank() == 0;
-    Run run(divided(tiny), options, digits(), backend);
-    if (communicator->rank() == 1) {
-      run.trainer().advance(17);
-      hub.lose(1);
-      return;
+TEST_CASE(
+    "shard: a run that lost a rank resumes from a copy, and ends with the bits of the whole") {
+  std::mt19937 random(20261126);
+  for (const std::string policy : {"float32", "mixed_bfloat16"}) {
+    CAPTURE(policy);
+    TinyRun tiny = odd_shapes();
+    tiny.precision = "{policy: " + policy + "}";
+    tiny.training =
+        "{epochs: 4, batch_size: 24, early_stopping: {monitor: val_loss, patience: 9, "
+        "restore_best: true}, checkpoint_every: {steps: 1000}}";
+    for (const int ranks : {2, 4}) {
+      CAPTURE(ranks);
+      config::RunSpec spec = divided(tiny);
+      const TrainResult whole = train_ranks(spec, ranks).front();
+      for (int i = 0; i < 6; ++i) {
+        const int killed = static_cast<int>(random() % static_cast<unsigned>(ranks));
+        const auto message = static_cast<std::int64_t>(100 + random() % 100);
+        spec.parallel.copy_every = 1 + i % 3;
+        CAPTURE(killed);
+        CAPTURE(message);
+        const test::TemporaryDirectory directory;
+        const std::string path = directory.path().string();
+        CHECK_THROWS_AS(train_ranks(spec, ranks, digits(), path, {{killed, message}}), Killed);
+        REQUIRE(list_checkpoints(path).size() == 1);
+        CHECK(*newest_step(path) % *spec.parallel.copy_every == 0);
+        const TrainResult rest = train_ranks(spec, ranks, digits(), path).front();
+        CHECK(rest.resumed_from != "");
+        CHECK(rest.init_hash == whole.init_hash);
+        CHECK(rest.final_hash == whole.final_hash);
+        CHECK(rest.state_hash == whole.state_hash);
+        for (const auto& entry :
+             std::filesystem::directory_iterator(directory.path() / "checkpoints"))
+          CHECK_FALSE(entry.path().filename().string().starts_with(k_copies_folder));
+      }
     }
-    result = run.finish();
-  });
-  CHECK(result.status == Status::rank_lost);
-  CHECK(result.counters.ordinal == 17);
-  CHECK(result.final_hash.empty());
-  Run resumed(tiny.spec(), in_directory(directory.path().string()));
-  CHECK(resumed.trainer().result().counters.ordinal == 10);
+  }
+}
+
+TEST_CASE("shard: the message of a lost rank says which step the newest checkpoint has") {
+  struct Case {
+    std::optional<std::int64_t> copy_every;
+    std::int64_t lost_at, kept;
+    std::string text;
+  };
+  for (const Case& c : {Case{1, 17, 17, "; the checkpoint is that of step 17"},
+                        Case{5, 17, 15, "that of step 15, 2 before this one"},
+                        Case{std::nullopt, 17, 10, "that of step 10, 7 before this one"},
+                        // A newer checkpoint is not replaced by an older copy.
+                        Case{8, 12, 10, "that of step 10, 2 before this one"},
+                        Case{std::nullopt, 7, 0, "; there is no checkpoint yet"}}) {
+    CAPTURE(c.text);
+    const test::TemporaryDirectory directory;
+    TinyRun tiny;
+    tiny.training = "{epochs: 500, batch_size: 24, checkpoint_every: {steps: 10}}";
+    config::RunSpec spec = divided(tiny);
+    spec.parallel.copy_every = c.copy_every;
+    Hub hub(2);
+    TrainResult result;
+    run_ranks(hub, [&](const std::shared_ptr<comm::Communicator>& communicator) {
+      backend::Backend backend = cpu();
+      backend.capabilities.ranks = communicator;
+      TrainOptions options;
+      options.directory = [&] { return directory.path().string(); };
+      options.saves = communicator->rank() == 0;
+      Run run(spec, options, digits(), backend);
+      if (communicator->rank() == 1) {
+        run.trainer().advance(c.lost_at);
+        hub.lose(1);
+        return;
+      }
+      result = run.finish();
+    });
+    CHECK(result.status == Status::rank_lost);
+    CHECK(result.counters.ordinal == c.lost_at);
+    CHECK(result.message.ends_with(c.text));
+    CHECK(result.final_hash.empty());
+    CHECK(newest_step(directory.path().string()).value_or(0) == c.kept);
+  }
 }
 
 TEST_CASE("shard: gradients that travel in 16 bits are rounded as in a whole sum") {

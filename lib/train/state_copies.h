@@ -1,0 +1,69 @@
+#pragma once
+// Copies of the variables of a run of several ranks, from which a checkpoint is made after one of
+// them was lost. On CPUs a rank whose variables are not divided needs none: a step changes them
+// after its last sum over the ranks. A device goes on with sums that were not completed, and a rank
+// that is lost takes its slices of divided variables with it.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/memory.h"
+#include "comm/communicator.h"
+#include "core/tensor.h"
+#include "plan/state.h"
+#include "train/run_state.h"
+#include "train/session.h"
+
+namespace halfstep::train {
+
+class StateCopies {
+ public:
+  /// All ranks construct it at the same point. Blocking. Errors: comm::RankLost.
+  explicit StateCopies(Session& session);
+
+  /// Whether the variables are other ones than after the last step once a rank is lost.
+  bool needed() const { return needed_; }
+  /// All ranks call it after the same steps; each parallel.copy_every steps it makes a copy.
+  /// Divided variables are sent to the next rank as well. Blocking. Errors: comm::RankLost.
+  void after_step(const RunState& run);
+  /// Saves the newest copy that is complete, unless there is a newer checkpoint. The ranks that are
+  /// left call it, and the lowest of them saves. Of divided variables the others give it their
+  /// parts in files, since nothing can be sent any more; it waits for them as long as for a
+  /// message. Errors: UserError(data) when a file cannot be written.
+  void save(const comm::RankLost& lost, const std::string& directory);
+
+ private:
+  /// Slices of variables one after another, of this rank and of the one before.
+  struct Parts {
+    AlignedBuffer own, before;
+  };
+  struct Copy {
+    std::int64_t ordinal = -1;  ///< of the step after which it was made; below 0: there is none
+    bool has_before = false;    ///< whether the other rank's parts have arrived
+    Progress progress;
+    std::shared_ptr<const std::vector<Tensor>> best;
+    backend::Buffer on_device;                ///< all variables, where they are not divided
+    std::vector<plan::State::Entry> entries;  ///< else those that are the same on all ranks
+    Parts slices, slices_of_best;
+  };
+
+  void copy_divided(const RunState& run, Copy& copy);
+  void exchange(Parts& parts);
+  void give_parts(const std::string& folder);
+  void put_together(const std::string& folder, const std::string& directory);
+
+  Session& session_;
+  bool needed_ = false;
+  std::int64_t every_ = 0;  ///< steps; 0: no copies are made
+  std::int64_t last_ = 0;
+  std::string id_;  ///< of this process group: names of files are not those of an earlier one
+  /// Of divided variables the last two: until all ranks have the newer one, the older one counts.
+  std::array<Copy, 2> copies_;
+  std::size_t newest_ = 0;
+};
+
+}  // namespace halfstep::train
