@@ -75,8 +75,6 @@ std::string CheckpointWriter::save_without(const comm::RankLost& lost, const Run
   if (!directory_) return "";
   const bool first = session_.ranks()->rank() == lost.lowest_left();
   const std::string directory = directory_();
-  const std::int64_t ordinal = run.progress.counters.ordinal;
-  std::optional<std::int64_t> newest;
   try {
     // The lost rank holds the lock of the directory as long as it lives.
     std::optional<DirectoryLock> lock;
@@ -92,7 +90,8 @@ std::string CheckpointWriter::save_without(const comm::RankLost& lost, const Run
     log_warning("no checkpoint of the last step: {}", error.problems().front().message);
   }
   if (!first) return "";
-  newest = newest_step(directory);
+  const std::int64_t ordinal = run.progress.counters.ordinal;
+  const std::optional<std::int64_t> newest = newest_step(directory);
   if (!newest) return "; there is no checkpoint yet";
   if (*newest == ordinal) return fmt::format("; the checkpoint is that of step {}", *newest);
   return fmt::format(

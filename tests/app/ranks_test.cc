@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <ostream>
 #include <random>
 #include <string_view>
@@ -42,15 +43,22 @@ std::vector<pid_t> rank_processes(const Process& process) {
   return found;
 }
 
-/// A long run that was left has a checkpoint from which it ends as if it had not been.
-void check_resumes(const TemporaryDirectory& directory, int ranks, const std::string& run_dir) {
-  const Finished rest = train_ranks(directory, ranks, run_dir, {"--resume", "auto"});
+/// A long run that was left goes on and ends as if it had not been.
+void check_resumes(const TemporaryDirectory& directory,
+                   int ranks,
+                   const std::string& run_dir,
+                   const std::vector<std::string>& more = {}) {
+  std::vector<std::string> words{"--resume", "auto"};
+  words.insert(words.end(), more.begin(), more.end());
+  const Finished rest = train_ranks(directory, ranks, run_dir, words);
   CAPTURE(rest.err);
   REQUIRE(rest.exit_code == 0);
-  if (!fs::exists(directory.path() / "whole")) {
-    REQUIRE(train_ranks(directory, ranks, "whole").exit_code == 0);
+  const std::string whole = "whole" + std::to_string(ranks);
+  if (!fs::exists(directory.path() / whole)) {
+    REQUIRE(train_ranks(directory, ranks, whole, more).exit_code == 0);
   }
-  CHECK(final_hash(directory, run_dir) == final_hash(directory, "whole"));
+  CHECK(report_of(directory, run_dir).at("reproducibility") ==
+        report_of(directory, whole).at("reproducibility"));
 }
 
 }  // namespace
@@ -257,50 +265,71 @@ TEST_CASE("ranks: a killed rank ends the run with 8 and its name, and the run ca
   write_config(directory, long_run());
   std::mt19937 random(20261125);
   constexpr int k_kills = 20;
+  int kept = 0;
   for (int i = 0; i < k_kills; ++i) {
     const std::string run_dir = "killed" + std::to_string(i);
-    // Every fourth divides the optimizer: its slices are lost, and it goes on from the checkpoint
-    // before.
-    std::vector<std::string> more;
-    if (i % 4 == 3) more = {"--set", "parallel.shard=optimizer"};
-    Process process(mpirun_words(3, run_dir, more), directory.path());
+    const int size = i % 5 == 4 ? 4 : 2 + i % 2;
+    // Half of them divide the optimizer, and go on from copies of the lost rank's slices.
+    // Two ranks, which share no processor, take a tenth of the time for a step.
+    std::vector<std::string> more{"--set", size == 2 ? "training.epochs=32" : "training.epochs=4"};
+    if (i % 4 > 1) {
+      more.insert(more.end(),
+                  {"--set", "parallel.shard=optimizer", "--set", "parallel.copy_every=1"});
+    }
+    Process process(mpirun_words(size, run_dir, more), directory.path());
     REQUIRE(wait_for_steps(process, directory, run_dir));
     const std::vector<pid_t> ranks = rank_processes(process);
-    REQUIRE(ranks.size() == 3);
+    REQUIRE(std::ssize(ranks) == size);
     std::this_thread::sleep_for(std::chrono::milliseconds(random() % 300));
     // mpirun reports the signal of the killed process, not the code of the others.
-    const int killed = static_cast<int>(random() % 2) + 1;
-    ::kill(ranks[static_cast<std::size_t>(killed)], SIGKILL);
+    const auto killed = random() % static_cast<unsigned>(size);
+    ::kill(ranks[killed], SIGKILL);
     const Finished left = process.wait();
     CAPTURE(left.err);
     // Far below the timeout that the ranks would wait for each other.
     CHECK(left.seconds < 300);
-    const Json report = report_of(directory, run_dir);
-    CHECK(report.at("status") == "rank_lost");
-    CHECK(report.at("exit_code") == 8);
-    CHECK(holds(report.at("message").get<std::string>(), "rank " + std::to_string(killed) + " ("));
-    check_resumes(directory, 3, run_dir);
+    // Rank 0 writes the report.
+    if (killed > 0) {
+      const Json report = report_of(directory, run_dir);
+      const std::string message = report.at("message");
+      CHECK(report.at("status") == "rank_lost");
+      CHECK(report.at("exit_code") == 8);
+      CHECK(holds(message, "rank " + std::to_string(killed) + " ("));
+      kept += holds(message, "checkpoint is that of step ") ? 1 : 0;
+    } else {
+      kept += holds(left.err, "checkpoint is that of step ") ? 1 : 0;
+    }
+    check_resumes(directory, size, run_dir, more);
   }
+  // Where mpirun ends the others before they have written a checkpoint, the one before stays.
+  CHECK(kept > k_kills / 2);
 }
 
 TEST_CASE("ranks: one that stops answering is named after parallel.timeout") {
   if (!can_run_ranks()) return;
   const TemporaryDirectory directory;
   write_config(directory, long_run());
-  Process process(mpirun_words(2, "run", {"--set", "parallel.timeout=2"}), directory.path());
-  REQUIRE(wait_for_steps(process, directory, "run"));
-  const std::vector<pid_t> ranks = rank_processes(process);
-  REQUIRE(ranks.size() == 2);
-  ::kill(ranks[1], SIGSTOP);
-  std::this_thread::sleep_for(std::chrono::seconds(4));
-  ::kill(ranks[1], SIGCONT);
-  const Finished left = process.wait();
-  CAPTURE(left.err);
-  CHECK(left.exit_code == 8);
-  const std::string message = report_of(directory, "run").at("message");
-  CAPTURE(message);
-  CHECK(holds(message, "no answer from rank 1 ("));
-  CHECK(holds(message, "for 2 s"));
+  for (const std::string shard : {"none", "optimizer"}) {
+    CAPTURE(shard);
+    const std::vector<std::string> settings{
+        "--set", "parallel.timeout=2", "--set", "parallel.shard=" + shard};
+    Process process(mpirun_words(2, shard, settings), directory.path());
+    REQUIRE(wait_for_steps(process, directory, shard));
+    const std::vector<pid_t> ranks = rank_processes(process);
+    REQUIRE(ranks.size() == 2);
+    ::kill(ranks[1], SIGSTOP);
+    std::this_thread::sleep_for(std::chrono::seconds(4));
+    ::kill(ranks[1], SIGCONT);
+    const Finished left = process.wait();
+    CAPTURE(left.err);
+    CHECK(left.exit_code == 8);
+    const std::string message = report_of(directory, shard).at("message");
+    CAPTURE(message);
+    CHECK(holds(message, "no answer from rank 1 ("));
+    CHECK(holds(message, "for 2 s"));
+    CHECK(holds(message, "checkpoint is that of step "));
+    check_resumes(directory, 2, shard, {"--set", "parallel.shard=" + shard});
+  }
 }
 
 TEST_CASE("ranks: SIGTERM to one of them ends all after the same step with 75") {
@@ -319,22 +348,62 @@ TEST_CASE("ranks: SIGTERM to one of them ends all after the same step with 75") 
   check_resumes(directory, 2, "run");
 }
 
-TEST_CASE("ranks: a checkpoint of two resumes on one and on three") {
+TEST_CASE("ranks: a checkpoint of four resumes on one, two and eight") {
   if (!can_run_ranks()) return;
   const TemporaryDirectory directory;
   write_config(directory);
-  REQUIRE(train_ranks(directory, 2, "two", {"--max-steps", "5"}).exit_code == 0);
-  fs::copy(directory.path() / "two", directory.path() / "three", fs::copy_options::recursive);
-  const std::vector<std::string> rest{"--resume", "auto"};
-  const Finished one = train(directory, "two", rest);
-  const Finished three = train_ranks(directory, 3, "three", rest);
-  CAPTURE(one.err);
-  CAPTURE(three.err);
-  CHECK(one.exit_code == 0);
-  CHECK(three.exit_code == 0);
-  const double loss = report_of(directory, "two").at("test").at("loss");
-  CHECK(std::abs(report_of(directory, "three").at("test").at("loss").get<double>() - loss) <
-        1e-4 * loss);
+  for (const std::string shard : {"none", "optimizer"}) {
+    CAPTURE(shard);
+    const std::vector<std::string> divided{"--set", "parallel.shard=" + shard};
+    std::vector<std::string> first = divided, rest = divided;
+    first.insert(first.end(), {"--max-steps", "5"});
+    rest.insert(rest.end(), {"--resume", "auto"});
+    REQUIRE(train_ranks(directory, 4, shard, first).exit_code == 0);
+    std::optional<double> loss;
+    for (const int ranks : {1, 2, 8}) {
+      CAPTURE(ranks);
+      const std::string run_dir = shard + std::to_string(ranks);
+      fs::copy(directory.path() / shard, directory.path() / run_dir, fs::copy_options::recursive);
+      const Finished end = ranks == 1 ? train(directory, run_dir, rest)
+                                      : train_ranks(directory, ranks, run_dir, rest);
+      CAPTURE(end.err);
+      REQUIRE(end.exit_code == 0);
+      const double own = report_of(directory, run_dir).at("test").at("loss");
+      CHECK(std::abs(own - loss.value_or(own)) < 1e-4 * own);
+      loss = own;
+    }
+  }
+}
+
+TEST_CASE("ranks: all leave together before the time limit of their job, and go on") {
+  if (!can_run_ranks()) return;
+  const TemporaryDirectory directory;
+  write_config(directory, long_run());
+  // The limit is looked up once: twelve seconds are left for the start and for training.
+  const auto now = std::chrono::duration_cast<std::chrono::seconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+  std::vector<std::string> words{
+      "env", "SLURM_JOB_ID=80", "SLURM_JOB_END_TIME=" + std::to_string(now.count() + 3612)};
+  for (std::string& word : mpirun_words(
+           3,
+           "run",
+           {"--set", "training.stop_before_time_limit=3600", "--set", "training.epochs=1000"})) {
+    words.push_back(std::move(word));
+  }
+  const Finished left = Process(words, directory.path()).wait();
+  CAPTURE(left.err);
+  CHECK(left.exit_code == 75);
+  const Json report = report_of(directory, "run");
+  CHECK(report.at("status") == "preempted");
+  CHECK(report.at("message") == "the time limit is near; please requeue");
+  const auto steps = report.at("steps").at("applied").get<std::int64_t>();
+  const std::vector<std::string> further{
+      "--set", "training.epochs=1000", "--max-steps", std::to_string(steps + 10)};
+  std::vector<std::string> rest = further;
+  rest.insert(rest.end(), {"--resume", "auto"});
+  REQUIRE(train_ranks(directory, 3, "run", rest).exit_code == 0);
+  REQUIRE(train_ranks(directory, 3, "whole", further).exit_code == 0);
+  CHECK(final_hash(directory, "run") == final_hash(directory, "whole"));
 }
 
 TEST_CASE("ranks: errors of the config are printed once, those of one rank with its number") {
@@ -347,10 +416,11 @@ TEST_CASE("ranks: errors of the config are printed once, those of one rank with 
   REQUIRE(first != std::string::npos);
   CHECK(wrong.err.find("unknown key 'epoch'", first + 1) == std::string::npos);
 
-  const auto two_programs = [&](const std::vector<std::string>& of_second) {
+  const auto two_programs = [&](const std::vector<std::string>& of_second,
+                                const std::string& environment = "HALFSTEP_MAX_ISA=amx") {
     std::vector<std::string> words = mpirun_words(1, "run", {});
     words.push_back(":");
-    words.insert(words.end(), {"-np", "1"});
+    words.insert(words.end(), {"-np", "1", "env", environment});
     for (std::string& word : halfstep_words(train_arguments("run", of_second))) {
       words.push_back(std::move(word));
     }
@@ -359,6 +429,13 @@ TEST_CASE("ranks: errors of the config are printed once, those of one rank with 
   const Finished unlike = two_programs({"--seed", "8"});
   CHECK(unlike.exit_code == 2);
   CHECK(holds(unlike.err, "has another config than rank 0"));
+  // A host with another processor would compute other bits.
+  const Finished older =
+      two_programs({"--set", "parallel.timeout=600"}, "HALFSTEP_MAX_ISA=baseline");
+  CAPTURE(older.err);
+  CHECK(older.exit_code == 2);
+  CHECK(holds(older.err, "has another instruction set than rank 0"));
+  CHECK(holds(older.err, "baseline"));
   const Finished missing = two_programs({"-c", "missing.yaml"});
   CHECK(missing.exit_code != 0);
   CHECK(holds(missing.err, "rank 1 ("));

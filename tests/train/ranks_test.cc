@@ -6,10 +6,12 @@
 
 #include <cmath>
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "graph/ops/ops.h"
+#include "train/checkpoint.h"
 #include "train/fixture.h"
 #include "train/thread_ranks.h"
 
@@ -443,6 +445,28 @@ TEST_CASE("ranks: when one is lost, the lowest of the others saves the last step
   }
   Run resumed(tiny.spec(), in_directory(directory.path().string()));
   CHECK(resumed.trainer().result().counters.ordinal == 17);
+}
+
+TEST_CASE("ranks: killed at any message, in a validation too, a run resumes with the same bits") {
+  TinyRun tiny;
+  tiny.training = "{epochs: 4, batch_size: 24, checkpoint_every: {steps: 1000}}";
+  const config::RunSpec spec = tiny.spec();
+  const TrainResult whole = train_ranks(spec, 2).front();
+  std::set<std::int64_t> kept;
+  // More messages than an epoch of six steps has.
+  for (std::int64_t message = 30; message < 60; ++message) {
+    CAPTURE(message);
+    const test::TemporaryDirectory directory;
+    const std::string path = directory.path().string();
+    const Kill kill{static_cast<int>(message % 2), message};
+    CHECK_THROWS_AS(train_ranks(spec, 2, digits(), path, kill), Killed);
+    REQUIRE(newest_step(path));
+    kept.insert(*newest_step(path));
+    const TrainResult rest = train_ranks(spec, 2, digits(), path).front();
+    CHECK(rest.history.size() == whole.history.size());
+    CHECK(rest.state_hash == whole.state_hash);
+  }
+  CHECK(kept.size() >= 6);
 }
 
 }  // namespace halfstep::train
