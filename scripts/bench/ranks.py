@@ -37,7 +37,7 @@ WORKLOADS = [
 ]
 HIDDEN_SHARE = 0.7
 BARE_SHARE = 0.8
-SUMS = [4, 64 << 10, 1 << 20, 16 << 20, 64 << 20]
+SUMS = [4, 4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20]
 # Sums of fewer bytes are bound by latency; the target is about bandwidth.
 LARGE_SUM = 1 << 20
 MODEL_RANKS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
