@@ -34,6 +34,8 @@ const PoolCase k_pool_cases[] = {
     {"stride past the window, same", {1, 8, 7, 2}, 1, 2, 3, 4, "SAME"},
     {"window larger than the input, same", {1, 2, 3, 2}, 5, 4, 1, 1, "SAME"},
     {"all of it", {2, 5, 4, 3}, 5, 4, 1, 1},
+    {"vectors of channels of each length", {1, 4, 4, 61}, 2, 2, 2, 2},
+    {"eight channels", {2, 4, 6, 8}, 1, 2, 1, 2},
 };
 
 Attrs pool_attrs(const PoolCase& c) {
