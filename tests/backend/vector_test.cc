@@ -354,9 +354,9 @@ TEST_CASE("vector: an lstm's step has the bits of its ops under every instructio
       return apply(op, {&a[0], &b[0]});
     };
     std::vector<float> gates(4 * k_units), c(unit(12), unit(13)), saved(k_units), h(k_units);
-    l.lstm({unit(0), unit(4), unit(8), gates.data(), c.data(), saved.data(), h.data()}, k_units);
+    l.lstm[0]({unit(0), unit(4), unit(8), gates.data(), c.data(), saved.data(), h.data()}, k_units);
     std::vector<float> dz(4 * k_units), dc(unit(16), unit(17));
-    l.lstm_grad(
+    l.lstm_grad[0](
         {gates.data(), c.data(), unit(12), unit(13), unit(14), unit(15), dz.data(), dc.data()},
         k_units);
 
@@ -407,6 +407,126 @@ TEST_CASE("vector: an lstm's step has the bits of its ops under every instructio
                                         std::bit_cast<std::uint32_t>(got[i][k]);
       }
       CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("vector: an lstm's step in float16 is that of the widened values, rounded") {
+  constexpr std::int64_t k_units = 37;
+  const auto n = static_cast<std::size_t>(k_units);
+  std::vector<float> x(20 * n);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = 4 * std::sin(static_cast<float>(i * i));
+  x[8 * n + 3] = NAN;
+  for (Isa isa : isas()) {
+    CAPTURE(backend::name(isa));
+    const vector::Loops& l = vector::loops(isa);
+    std::vector<std::uint16_t> in(4 * n), gates(4 * n), h(n), dy(n), dz(4 * n);
+    l.narrow_float16(in.data(), &x[8 * n], 4 * k_units);
+    l.narrow_float16(dy.data(), &x[15 * n], k_units);
+    std::vector<float> c(&x[12 * n], &x[13 * n]), dc(&x[16 * n], &x[17 * n]);
+    l.lstm[1]({&x[0], &x[4 * n], in.data(), gates.data(), c.data(), c.data(), h.data()}, k_units);
+    l.lstm_grad[1]({gates.data(),
+                    c.data(),
+                    &x[12 * n],
+                    &x[13 * n],
+                    &x[14 * n],
+                    dy.data(),
+                    dz.data(),
+                    dc.data()},
+                   k_units);
+
+    const auto widened = [&](const std::vector<std::uint16_t>& values) {
+      std::vector<float> wide(values.size());
+      l.widen_float16(wide.data(), values.data(), static_cast<std::int64_t>(values.size()));
+      return wide;
+    };
+    const auto rounded = [&](const std::vector<float>& values) {
+      std::vector<std::uint16_t> narrow(values.size());
+      l.narrow_float16(narrow.data(), values.data(), static_cast<std::int64_t>(values.size()));
+      return narrow;
+    };
+    const std::vector<float> wide_in = widened(in), wide_dy = widened(dy), saved = widened(gates);
+    std::vector<float> want_gates(4 * n), want_h(n), want_dz(4 * n);
+    std::vector<float> want_c(&x[12 * n], &x[13 * n]), want_dc(&x[16 * n], &x[17 * n]);
+    l.lstm[0]({&x[0],
+               &x[4 * n],
+               wide_in.data(),
+               want_gates.data(),
+               want_c.data(),
+               want_c.data(),
+               want_h.data()},
+              k_units);
+    l.lstm_grad[0]({saved.data(),
+                    want_c.data(),
+                    &x[12 * n],
+                    &x[13 * n],
+                    &x[14 * n],
+                    wide_dy.data(),
+                    want_dz.data(),
+                    want_dc.data()},
+                   k_units);
+    CHECK(gates == rounded(want_gates));
+    CHECK(h == rounded(want_h));
+    CHECK(dz == rounded(want_dz));
+    CHECK(std::memcmp(c.data(), want_c.data(), n * sizeof(float)) == 0);
+    CHECK(std::memcmp(dc.data(), want_dc.data(), n * sizeof(float)) == 0);
+  }
+}
+
+TEST_CASE("vector: a loop that rounds has the bits of the loop and of the rounding after it") {
+  constexpr std::int64_t k_count = 53;  // whole registers and a rest
+  std::vector<float> x[3];
+  for (int j = 0; j < 3; ++j) {
+    for (int i = 0; i < k_count; ++i)
+      x[j].push_back(std::ldexp(std::sin(static_cast<float>(7 * i + j)), i % 40 - 26));
+    x[j][5] = 0x1p-140F;
+    x[j][20 + j] = HUGE_VALF;
+    x[j][30 + j] = 65520;
+  }
+  const float* in[] = {x[0].data(), x[1].data(), x[2].data()};
+  for (Isa isa : isas()) {
+    CAPTURE(backend::name(isa));
+    const vector::Loops& l = vector::loops(isa);
+    for (const vector::MapRow& row : l.maps) {
+      CAPTURE(row.op);
+      for (const int half : {0, 1}) {
+        std::vector<float> y(k_count), want(k_count);
+        row.rounded[half](y.data(), in, k_count, 0.5F);
+        row.loop(want.data(), in, k_count, 0.5F);
+        (half == 0 ? l.round_float16 : l.round_bfloat16)(want.data(), want.data(), k_count);
+        std::int64_t wrong = 0;
+        for (std::size_t i = 0; i < k_count; ++i) {
+          wrong += std::isnan(want[i]) ? !std::isnan(y[i])
+                                       : std::bit_cast<std::uint32_t>(want[i]) !=
+                                             std::bit_cast<std::uint32_t>(y[i]);
+        }
+        CHECK(wrong == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("vector: values are scaled as they are widened") {
+  constexpr std::int64_t k_count = 53;
+  std::vector<std::uint16_t> x;
+  for (int i = 0; i < k_count; ++i) x.push_back(static_cast<std::uint16_t>(i * 1201));
+  for (Isa isa : isas()) {
+    CAPTURE(backend::name(isa));
+    const vector::Loops& l = vector::loops(isa);
+    for (const DType dtype : {DType::float16, DType::bfloat16}) {
+      std::vector<float> wide(k_count), want(k_count), y(k_count);
+      vector::widen_loop(l, dtype)(wide.data(), x.data(), k_count);
+      l.scale_float32(want.data(), wide.data(), 0x1.3p-9F, k_count);
+      vector::scale_loop(l, dtype)(y.data(), x.data(), 0x1.3p-9F, k_count);
+      for (std::size_t i = 0; i < k_count; ++i) {
+        const float product = wide[i] * 0x1.3p-9F;
+        if (std::isnan(product)) {
+          CHECK(std::isnan(y[i]));
+        } else {
+          CHECK(y[i] == product);
+          CHECK(want[i] == product);
+        }
+      }
     }
   }
 }

@@ -207,7 +207,7 @@ class Forward {
           const I64 n = std::min(k_block, g.value_depth - c);
           const float* row = memory.at<float>(f.sums_) + c / k_block * k_block_floats + r * k_block;
           if (sees) {
-            f.math_.loops.scale(scaled, row, 1 / sums[r], n);
+            f.math_.loops.scale_float32(scaled, row, 1 / sums[r], n);
           } else {
             std::fill_n(scaled, n, 0.0F);
           }

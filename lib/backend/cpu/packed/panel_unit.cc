@@ -40,6 +40,30 @@ void pack_wide(const vector::Source& source,
   if (transposed) transpose_block(scratch, k_block, reinterpret_cast<float*>(to));
 }
 
+/// Packs all of operand a, a run of each row at a time.
+void widen_rows(const vector::Source& source,
+                const std::byte* x,
+                std::int64_t stride,
+                const PanelLayout& layout,
+                std::byte* to) {
+  alignas(64) float run[vector::k_run];
+  for (std::int64_t row = 0; row < layout.panels() * k_block; ++row) {
+    for (std::int64_t first = 0; first < layout.depth; first += vector::k_run) {
+      const std::int64_t n = std::min(vector::k_run, layout.depth - first);
+      const std::int64_t padded = graph::ops::packed_padded(n);
+      const bool padding = row >= layout.rows;
+      if (!padding) source.loop(run, x + (row * stride + first) * source.size, n);
+      std::fill(run + (padding ? 0 : n), run + padded, 0.0F);
+      for (std::int64_t c = 0; c < padded; c += k_block) {
+        __builtin_memcpy(to + layout.step_offset(row / k_block, (first + c) / k_block) +
+                             row % k_block * k_block * sizeof(float),
+                         run + c,
+                         k_block * sizeof(float));
+      }
+    }
+  }
+}
+
 bool is_transposed(Side side, Run run) { return (side == Side::a) != (run == Run::along_depth); }
 
 }  // namespace
@@ -115,6 +139,9 @@ void PanelUnit::pack_all(Side side,
                          std::int64_t stride,
                          const PanelLayout& layout,
                          std::byte* to) const {
+  if (is_wide() && source_.loop != nullptr && side == Side::a && run == Run::along_depth) {
+    return widen_rows(source_, x, stride, layout, to);
+  }
   for (std::int64_t panel = 0; panel < layout.panels(); ++panel) {
     for (std::int64_t step = 0; step < layout.steps(); ++step) {
       pack_step(side, run, x, stride, layout, panel, step, to);

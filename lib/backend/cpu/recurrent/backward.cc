@@ -138,12 +138,12 @@ class Backward {
       const I64 row = row_at(r, step);
       const bool taken = f.all_taken_ || args.in[9].as<bool>()[row];
       float* total = dh_of(r);
-      const float* dy_row = m.source.read(args.in[0].data, row * n, n, dy);
       if (m.lstm_grad != nullptr && taken) {
-        whole_lstm(r, step, dy_row);
+        whole_lstm(r, step);
         if (!f.all_taken_) std::fill_n(direct + r * n, n, 0.0F);
         return;
       }
+      const float* dy_row = m.source.read(args.in[0].data, row * n, n, dy);
       RowMath::apply(m.add, total, total, direct + r * n, n);
       RowMath::apply(m.add, total, total, dy_row, n);
       if (!taken) return keep(r, row, total);
@@ -179,10 +179,16 @@ class Backward {
                        : args.in[7].as<float>() + row_at(r, step - 1) * n;
     }
 
-    void whole_lstm(I64 r, I64 step, const float* dy_row) const {
+    void whole_lstm(I64 r, I64 step) const {
       const I64 row = row_at(r, step), columns = g.columns();
-      float* to = m.sink.place(args.out[0].data, row * columns, dz);
-      m.lstm_grad({m.source.read(args.in[6].data, row * columns, columns, saved),
+      const void *gates = m.at(args.in[6], row * columns), *dy_row = m.at(args.in[0], row * n);
+      void* to = m.at(args.out[0], row * columns);
+      if (!m.lstm_stores) {
+        gates = m.source.read(args.in[6].data, row * columns, columns, saved);
+        dy_row = m.source.read(args.in[0].data, row * n, n, dy);
+        to = dz;
+      }
+      m.lstm_grad({gates,
                    carry(r, step + 1),
                    carry(r, step),
                    dh_of(r),
@@ -191,7 +197,7 @@ class Backward {
                    to,
                    dc_of(r)},
                   n);
-      m.sink.store(args.out[0].data, row * columns, columns, to);
+      if (!m.lstm_stores) m.store(args.out[0].data, row * columns, columns, dz);
     }
 
     void lstm(I64 r, I64 step, const float* total, const float* gates) const {

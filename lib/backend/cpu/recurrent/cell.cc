@@ -59,8 +59,10 @@ RowMath::RowMath(const vector::Loops& loops, const NodeView& node)
   };
   if (!is("rnn_mode", "lstm") || !is("activation", "Tanh")) return;
   if (!is("recurrent_activation", "Sigmoid")) return;
-  lstm = loops.lstm;
-  lstm_grad = loops.lstm_grad;
+  const DType dtype = node.input(0).dtype;
+  lstm_stores = dtype != DType::bfloat16;
+  lstm = loops.lstm[dtype == DType::float16 ? 1 : 0];
+  lstm_grad = loops.lstm_grad[dtype == DType::float16 ? 1 : 0];
 }
 
 void RowMath::store(void* to, I64 i, I64 n, const float* x) const {

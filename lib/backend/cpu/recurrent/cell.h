@@ -39,6 +39,8 @@ struct RowMath {
   /// Loops of a whole step of an lstm with tanh and sigmoid; null for other layers.
   void (*lstm)(const vector::LstmRow& s, I64 n) = nullptr;
   void (*lstm_grad)(const vector::LstmGradRow& s, I64 n) = nullptr;
+  /// Whether they take rows of the node's dtype, else of float32.
+  bool lstm_stores = false;
   vector::Source source;  ///< of the node's dtype
   vector::Sink sink;
 
@@ -49,6 +51,8 @@ struct RowMath {
     const float* in[] = {a, b};
     f(y, in, n, 0);
   }
+  /// The address of element i of a tensor of the node's dtype.
+  std::byte* at(const TensorView& x, I64 i) const { return x.as<std::byte>() + i * source.size; }
   /// Rounds a row to the node's dtype and stores it from element `i` on.
   void store(void* to, I64 i, I64 n, const float* x) const;
 };

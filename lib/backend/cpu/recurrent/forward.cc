@@ -171,8 +171,8 @@ class Forward {
       const I64 row = row_at(r, step);
       if (!f.all_taken_ && !args.in[6].as<bool>()[row]) return keep(r, step);
       float* of_row = z + r * f.matmul_.stride();
+      if (m.lstm != nullptr) return whole_lstm(of_row, first + r, row);
       const float* in = m.source.read(args.in[0].data, row * g.columns(), g.columns(), x);
-      if (m.lstm != nullptr) return whole_lstm(of_row, in, first + r, row);
       if (!f.candidate_) RowMath::apply(m.add, of_row, of_row, bias, g.columns());
       if (g.mode == RnnMode::lstm) {
         lstm(of_row, in, first + r, row);
@@ -204,14 +204,21 @@ class Forward {
       std::copy_n(args.out[1].as<float>() + (first + r) * n, n, args.out[3].as<float>() + row * n);
     }
 
-    void whole_lstm(float* sums, const float* in, I64 sample, I64 row) const {
-      float* gates = g.training ? m.sink.place(args.out[2].data, row * 4 * n, sums) : sums;
+    void whole_lstm(const float* sums, I64 sample, I64 row) const {
       float* c = args.out[1].as<float>() + sample * n;
       float* c_saved = g.training ? args.out[3].as<float>() + row * n : c;
-      float* y = m.sink.place(args.out[0].data, row * n, h);
+      void *gates = x, *y = h;
+      const void* in = m.at(args.in[0], row * 4 * n);
+      if (m.lstm_stores) {
+        if (g.training) gates = m.at(args.out[2], row * 4 * n);
+        y = m.at(args.out[0], row * n);
+      } else {
+        in = m.source.read(args.in[0].data, row * 4 * n, 4 * n, x);
+      }
       m.lstm({sums, bias, in, gates, c, c_saved, y}, n);
-      m.sink.store(args.out[0].data, row * n, n, y);
-      if (g.training) m.sink.store(args.out[2].data, row * 4 * n, 4 * n, gates);
+      if (m.lstm_stores) return;
+      m.store(args.out[0].data, row * n, n, h);
+      if (g.training) m.store(args.out[2].data, row * 4 * n, 4 * n, x);
     }
 
     void lstm(float* gates, const float* in, I64 sample, I64 row) const {

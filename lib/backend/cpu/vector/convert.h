@@ -21,6 +21,13 @@ inline Round round_loop(const Loops& loops, DType dtype) {
   return dtype == DType::float16 ? loops.round_float16 : loops.round_bfloat16;
 }
 
+/// The loop that scales values of float32 or a 16-bit dtype.
+inline Scale scale_loop(const Loops& loops, DType dtype) {
+  return dtype == DType::float32   ? loops.scale_float32
+         : dtype == DType::float16 ? loops.scale_float16
+                                   : loops.scale_bfloat16;
+}
+
 /// Convert whole tensors on all threads.
 void widen(const Loops& loops, DType dtype, const void* x, float* y, std::int64_t n);
 void narrow(const Loops& loops, const float* x, DType dtype, void* y, std::int64_t n);

@@ -71,7 +71,9 @@ Accepts accepts(const NodeView& node, const Capabilities& capabilities) {
 
 /// An op with its buffers: operands are inputs, or scratch buffers numbered after the inputs.
 struct Instruction {
-  Map loop = nullptr;  ///< nullptr for a cast, which only rounds, and for random numbers
+  /// Rounds its result for its readers in the body; nullptr for a cast, which only rounds, and for
+  /// random numbers.
+  Map loop = nullptr;
   bool random = false;
   float alpha = 0;
   std::uint64_t seed = 0;
@@ -81,7 +83,7 @@ struct Instruction {
   std::size_t count = 0;
   std::size_t buffer = 0;
   int output = -1;        ///< index of the output, for a last result that is computed in place
-  Round round = nullptr;  ///< rounds the result for its readers in the body
+  Round round = nullptr;  ///< rounds the operand of a cast, or a random number, for its readers
 };
 
 struct Result {
@@ -175,7 +177,6 @@ Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& bo
     Instruction to;
     to.random = is_random(step);
     const MapRow* map = find_map(l, step.op);  // null for a cast and for random numbers
-    if (map != nullptr) to.loop = map->loop;
     to.alpha = static_cast<float>(step.alpha);
     to.seed = static_cast<std::uint64_t>(step.seed);
     to.stream = static_cast<std::uint64_t>(step.stream);
@@ -185,7 +186,10 @@ Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& bo
       to.operands[j] = places[static_cast<std::size_t>(step.operands[j])];
     }
     to.buffer = buffers[i];
-    if (read_here[i] && !is_exact(step, map)) {
+    const bool rounds = read_here[i] && !is_exact(step, map);
+    if (map != nullptr) {
+      to.loop = rounds ? map->rounded[step.dtype == DType::bfloat16 ? 1 : 0] : map->loop;
+    } else if (rounds) {
       to.round = round_loop(l, step.dtype);
     }
     // A cast whose operand has the target dtype already is the operand itself. (Not for a float32

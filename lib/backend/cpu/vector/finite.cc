@@ -21,11 +21,12 @@ bool is_finite(const Loops& l, DType dtype, const std::byte* x, std::int64_t n) 
 }
 
 /// Whether x * factor is finite, as float32.
-bool is_finite(const Loops& l, const Source& x, const void* data, std::int64_t n, float factor) {
+bool is_finite(const Loops& l, DType dtype, const std::byte* x, std::int64_t n, float factor) {
   alignas(64) float scratch[k_run];
+  const auto size = static_cast<std::int64_t>(size_bytes(dtype));
   for (std::int64_t i = 0; i < n; i += k_run) {
     const std::int64_t m = std::min(k_run, n - i);
-    l.scale(scratch, x.read(data, i, m, scratch), factor, m);
+    scale_loop(l, dtype)(scratch, x + i * size, factor, m);
     if (!l.all_finite32(scratch, m)) return false;
   }
   return true;
@@ -58,9 +59,8 @@ Prepared prepare_all_finite(const NodeView& node, const Capabilities& capabiliti
           return is_finite(l, x.dtype, part, n);
         });
       } else {
-        const Source source(l, x.dtype);
         check_parts(x, good, [&](const std::byte* part, std::int64_t n) {
-          return is_finite(l, source, part, n, factor);
+          return is_finite(l, x.dtype, part, n, factor);
         });
       }
     }

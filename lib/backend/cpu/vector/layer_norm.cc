@@ -22,18 +22,30 @@ struct LayerNorm {
   Source source;
   Sink sink;
   const Loops* loops = nullptr;
+  std::size_t storage;  ///< index of the dtype in the loops over whole rows
+  bool whole;           ///< whether those take the rows, each of which is one run
 
   LayerNorm(const NodeView& node, const Capabilities& capabilities)
       : rows(node.output().shape.elements() / node.output().shape.back()),
         columns(node.output().shape.back()),
         source(vector::loops(capabilities.isa), node.output().dtype),
         sink(vector::loops(capabilities.isa), node.output().dtype),
-        loops(&vector::loops(capabilities.isa)) {}
+        loops(&vector::loops(capabilities.isa)),
+        storage(node.output().dtype == DType::float16 ? 1 : 0),
+        whole(columns <= k_run && node.output().dtype != DType::bfloat16) {}
 
+  std::byte* row_of(const TensorView& x, std::int64_t row) const {
+    return x.as<std::byte>() + row * columns * source.size;
+  }
+  /// Calls body(begin, end) for parts of the rows, in parallel.
+  template <class F>
+  void for_rows(const F& body) const {
+    parallel_for(rows, std::max<std::int64_t>(1, 16384 / columns), body);
+  }
   /// Calls body(row) for all rows, in parallel.
   template <class F>
   void for_each_row(const F& body) const {
-    parallel_for(rows, std::max<std::int64_t>(1, 16384 / columns), [&](auto begin, auto end) {
+    for_rows([&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) body(row);
     });
   }
@@ -52,6 +64,20 @@ Prepared prepare_layer_norm(const NodeView& node, const Capabilities& capabiliti
                      return std::string_view(f.op) == "Sum";
                    })->run;
   return launch([p, sum, epsilon = node.attrs().get<double>("epsilon")](const Args& a) {
+    if (p.whole) {
+      p.for_rows([&](std::int64_t begin, std::int64_t end) {
+        p.loops->layer_norm_rows[p.storage]({p.row_of(a.in[0], begin),
+                                             a.in[1].as<float>(),
+                                             a.in[2].as<float>(),
+                                             epsilon,
+                                             p.row_of(a.out[0], begin),
+                                             a.out[1].as<float>() + begin,
+                                             a.out[2].as<float>() + begin},
+                                            end - begin,
+                                            p.columns);
+      });
+      return;
+    }
     const auto n = static_cast<double>(p.columns);
     p.for_each_row([&](std::int64_t row) {
       alignas(64) float scratch[2][k_run];
@@ -92,23 +118,39 @@ Prepared prepare_layer_norm_grad(const NodeView& node, const Capabilities& capab
         const float* gamma = a.in[2].as<float>();
         const float* mean = a.in[3].as<float>();
         const float* inverse = a.in[4].as<float>();
-        p.for_each_row([&](std::int64_t row) {
-          alignas(64) float scratch[2][k_run];
-          double product = 0;
-          const double sum = p.sum_of_runs([&](auto c, auto count) {
-            const std::int64_t at = row * p.columns + c;
-            const float* dy = p.source.read(a.in[0].data, at, count, scratch[0]);
-            const float* x = p.source.read(a.in[1].data, at, count, scratch[1]);
-            float sums[2];
-            p.loops->row_comoments(sums, dy, x, gamma + c, mean[row], count);
-            product += static_cast<double>(sums[1]);
-            return static_cast<double>(sums[0]);
+        if (!p.whole) {
+          p.for_each_row([&](std::int64_t row) {
+            alignas(64) float scratch[2][k_run];
+            double product = 0;
+            const double sum = p.sum_of_runs([&](auto c, auto count) {
+              const std::int64_t at = row * p.columns + c;
+              const float* dy = p.source.read(a.in[0].data, at, count, scratch[0]);
+              const float* x = p.source.read(a.in[1].data, at, count, scratch[1]);
+              float sums[2];
+              p.loops->row_comoments(sums, dy, x, gamma + c, mean[row], count);
+              product += static_cast<double>(sums[1]);
+              return static_cast<double>(sums[0]);
+            });
+            const double r = static_cast<double>(inverse[row]);
+            constant[row] = static_cast<float>(sum / static_cast<double>(p.columns));
+            slope[row] = static_cast<float>(product * r * r / static_cast<double>(p.columns));
           });
-          const double r = static_cast<double>(inverse[row]);
-          constant[row] = static_cast<float>(sum / static_cast<double>(p.columns));
-          slope[row] = static_cast<float>(product * r * r / static_cast<double>(p.columns));
-        });
+        }
         const auto leaf = [&](float** acc, auto at, auto column, auto rows, auto columns) {
+          if (p.whole) {
+            const std::int64_t row = at / p.columns;
+            p.loops->layer_norm_grad_rows[p.storage]({p.row_of(a.in[0], row),
+                                                      p.row_of(a.in[1], row),
+                                                      gamma,
+                                                      mean + row,
+                                                      inverse + row,
+                                                      p.row_of(a.out[0], row),
+                                                      acc[0],
+                                                      acc[1]},
+                                                     rows,
+                                                     p.columns);
+            return;
+          }
           alignas(64) float scratch[3][k_run];
           for (std::int64_t r = 0; r < rows; ++r, at += columns) {
             const std::int64_t row = at / p.columns;

@@ -1,9 +1,17 @@
 #pragma once
-// The arguments of loops over channels, rows, windows and scores (loops.h).
+// The conversions of runs, and the arguments of loops over channels, rows, windows and scores
+// (loops.h).
 
 #include <cstdint>
 
 namespace halfstep::backend::cpu::vector {
+
+using Widen = void (*)(float* y, const void* x, std::int64_t n);
+using Narrow = void (*)(void* y, const float* x, std::int64_t n);
+/// Narrowed and widened again; y may be x.
+using Round = void (*)(float* y, const float* x, std::int64_t n);
+/// y = x * factor; y may be x of float32.
+using Scale = void (*)(float* y, const void* x, float factor, std::int64_t n);
 
 /// A batch normalization per channel: y = (x - mean) * gain + offset.
 struct NormChannels {
@@ -18,6 +26,22 @@ struct NormRow {
   const float* beta;
   float mean, inverse;
   float constant = 0, slope = 0;
+};
+
+/// Rows of a layer normalization, whose moments are stored, and of its gradient, which adds to
+/// dgamma and dbeta. Untyped rows are in the dtype of the op.
+struct LayerNormRows {
+  const void* x;
+  const float *gamma, *beta;
+  double epsilon;
+  void* y;
+  float *mean, *inverse;
+};
+struct LayerNormGradRows {
+  const void *dy, *x;
+  const float *gamma, *mean, *inverse;
+  void* dx;
+  float *dgamma, *dbeta;
 };
 
 /// Windows of `taps` cells each. Cell t of window j has `channels` values at x + cells[t] + j *
@@ -44,19 +68,22 @@ struct ScoreBlocks {
 };
 
 /// One sample's step of an lstm with tanh and sigmoid. Rows of gates: input, forget, candidate and
-/// output, `n` of each; all others have n values.
+/// output, `n` of each; all others have n values. Untyped rows are in the dtype of the op.
 struct LstmRow {
-  const float *sums, *bias, *in;  ///< the sums of the gates are sums + bias + in
-  float* gates;                   ///< may be `sums`
-  float* c;                       ///< the carry, in place
-  float *c_saved, *h;             ///< c_saved: a copy of the new carry; may be c
+  const float *sums, *bias;
+  const void* in;  ///< the sums of the gates are sums + bias + in
+  void* gates;
+  float *c, *c_saved;  ///< the carry, in place, and a copy of the new one; may be c
+  void* h;
 };
 
 /// The same step backwards: the gradient of h is dh + direct + dy.
 struct LstmGradRow {
-  const float *gates, *c, *c_before;  ///< c: the new carry
-  const float *dh, *direct, *dy;
-  float* dz;  ///< of the sums of the gates
+  const void* gates;
+  const float *c, *c_before;  ///< c: the new carry
+  const float *dh, *direct;
+  const void* dy;
+  void* dz;   ///< of the sums of the gates
   float* dc;  ///< of the carry, in place: of the new one, then of the one before
 };
 

@@ -18,11 +18,6 @@ namespace halfstep::backend::cpu::vector {
 /// Elements of a run.
 inline constexpr std::int64_t k_run = 1024;
 
-using Widen = void (*)(float* y, const void* x, std::int64_t n);
-using Narrow = void (*)(void* y, const float* x, std::int64_t n);
-/// Narrowed and widened again; y may be x.
-using Round = void (*)(float* y, const float* x, std::int64_t n);
-
 /// y[i] = f(in[0][i], in[1][i], ..., a); y may be one of the inputs.
 using Map = void (*)(float* y, const float* const* in, std::int64_t n, float a);
 struct MapRow {
@@ -31,6 +26,7 @@ struct MapRow {
   Map loop;
   const char* attribute = nullptr;  ///< name of the attribute for `a`
   bool exact = false;               ///< the result needs no rounding: see functions/function.h
+  Map rounded[2] = {};              ///< the result rounded to float16 and to bfloat16
 };
 
 /// A reduction: of a run to one number, and of rows to one number per column.
@@ -65,6 +61,7 @@ struct Loops {
   Widen widen_float16, widen_bfloat16, widen_uint8 /* and bool */, widen_int32;
   Narrow narrow_float16, narrow_bfloat16, narrow_uint8, narrow_bool, narrow_int32;
   Round round_float16, round_bfloat16;
+  Scale scale_float32, scale_float16, scale_bfloat16;
 
   Rows<MapRow> maps;
   Rows<FoldRow> folds;
@@ -129,12 +126,14 @@ struct Loops {
   // y: dx, dgamma and dbeta.
   void (*normalize_row_grad)(
       float* const* y, const float* dy, const float* x, const NormRow& p, std::int64_t n);
+  // Of values in float32 and in float16.
+  void (*layer_norm_rows[2])(const LayerNormRows& p, std::int64_t rows, std::int64_t n);
+  void (*layer_norm_grad_rows[2])(const LayerNormGradRows& p, std::int64_t rows, std::int64_t n);
   void (*add_relu)(float* y, const float* x, const float* side, std::int64_t n);
 
-  void (*lstm)(const LstmRow& s, std::int64_t n);
-  void (*lstm_grad)(const LstmGradRow& s, std::int64_t n);
+  void (*lstm[2])(const LstmRow& s, std::int64_t n);
+  void (*lstm_grad[2])(const LstmGradRow& s, std::int64_t n);
   void (*add_scaled)(float* y, const float* x, float scale, std::int64_t n);
-  void (*scale)(float* y, const float* x, float factor, std::int64_t n);
 
   // Pooling windows along a row; see isa/pool.inc.
   void (*max_windows)(float* y, const float* x, const PoolWindows& windows);

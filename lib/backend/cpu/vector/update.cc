@@ -46,6 +46,7 @@ FusedUpdate::FusedUpdate(const NodeView& node,
       ports_(graph::ops::fused_update_ports(node.node)),
       rule_(*loops_, node.attrs().get<std::string>("rule"), node.attrs()),
       gradient_(*loops_, gradient.dtype),
+      scale_(scale_loop(*loops_, gradient.dtype)),
       shape_(gradient.shape),
       blocks_(&packed::blocks(capabilities.isa)) {
   for (std::size_t i = ports_.packed_begin; i < ports_.packed_end; ++i) {
@@ -67,10 +68,11 @@ void FusedUpdate::elements(const Step& step,
                            std::int64_t n,
                            const std::byte* gradient) const {
   alignas(64) float scratch[k_run];
-  const float* g = gradient_.read(gradient, 0, n, scratch);
+  const float* g = scratch;
   if (step.unscale != 1) {
-    loops_->scale(scratch, g, step.unscale, n);
-    g = scratch;
+    scale_(scratch, gradient, step.unscale, n);
+  } else {
+    g = gradient_.read(gradient, 0, n, scratch);
   }
   float* state[k_max_resources];
   for (std::size_t s = 0; s < rule_.resources(); ++s) state[s] = step.args.in[s].as<float>() + i;

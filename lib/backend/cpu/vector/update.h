@@ -80,6 +80,7 @@ class FusedUpdate {
   graph::ops::FusedUpdatePorts ports_;
   UpdateRule rule_;
   Source gradient_;
+  Scale scale_;  ///< of the gradient's dtype
   Shape shape_;
   const packed::Blocks* blocks_;
   std::vector<packed::Packing> packings_;
