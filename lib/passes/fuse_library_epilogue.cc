@@ -35,21 +35,38 @@ NewNode fused_matmul(const Node& product,
   return {.op = "FusedMatMul", .inputs = std::move(inputs), .attrs = std::move(attrs)};
 }
 
-/// MatMul, BiasAdd and Relu. The node takes the name of the last one.
+/// MatMul, BiasAdd and Relu. The node takes the name of the last one. A Reshape between matmul and
+/// bias comes last.
 void fuse_bias(Rewriter& rewriter) {
-  Value x, w, product, bias, last;
+  Value x, w, product, steps, bias, last;
   const auto fuse = [&](std::string_view epilogue) -> Replacement {
     NewNode fused = fused_matmul(rewriter.node(product), epilogue, {x, w, bias});
     fused.origin = product.node;
-    fused.results = {{last}};
-    return {std::move(fused)};
+    if (!steps.valid()) {
+      fused.results = {{last}};
+      return {std::move(fused)};
+    }
+    const Node& reshape = rewriter.node(steps);
+    if (rewriter.type(steps).shape.rank() == 0 ||
+        rewriter.type(steps).shape.back() != rewriter.type(product).shape.back()) {
+      return {};
+    }
+    NewNode whole{.op = graph::ops::k_reshape.name,
+                  .inputs = {made(0), reshape.inputs[1]},
+                  .attrs = reshape.attrs,
+                  .origin = steps.node,
+                  .named = steps.node,
+                  .results = {{last}}};
+    return {std::move(fused), std::move(whole)};
   };
   const Pattern bare = op(graph::ops::k_matmul, {any(x), any(w)}).as(product).used_once();
-  const Pattern biased =
-      op(graph::ops::k_bias_add, {bare.where(is_float_or_half), any(bias)}).where(is_nhwc);
-  rewriter.apply(op(graph::ops::k_relu, {biased.used_once()}).as(last),
-                 [&] { return fuse("bias_relu"); });
-  rewriter.apply(biased.as(last), [&] { return fuse("bias"); });
+  const Pattern rows = bare.where(is_float_or_half);
+  for (const Pattern& operand : {rows, op(graph::ops::k_reshape, {rows}).as(steps).used_once()}) {
+    const Pattern biased = op(graph::ops::k_bias_add, {operand, any(bias)}).where(is_nhwc);
+    rewriter.apply(op(graph::ops::k_relu, {biased.used_once()}).as(last),
+                   [&] { return fuse("bias_relu"); });
+    rewriter.apply(biased.as(last), [&] { return fuse("bias"); });
+  }
 }
 
 /// The ReluGrad after dy W^T: the matmul of its Relu writes a mask, which the one of dy reads.

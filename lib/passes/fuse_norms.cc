@@ -11,6 +11,88 @@ constexpr graph::OpHandle k_fused_batch_norm_ex{"_FusedBatchNormEx"};
 constexpr graph::OpHandle k_normalize_by_moments{"NormalizeByMoments"};
 constexpr graph::OpHandle k_normalize_by_moments_grad{"NormalizeByMomentsGrad"};
 constexpr graph::OpHandle k_batch_norm_grad_sums{"BatchNormGradSums"};
+constexpr graph::OpHandle k_layer_norm{"LayerNorm"};
+constexpr graph::OpHandle k_layer_norm_grad{"LayerNormGrad"};
+
+/// Whether fuse_elementwise would compute an operand of a sum with the sum. A matmul adds its bias.
+bool joins_sum(const Rewriter& rewriter, Value operand) {
+  const Node& node = rewriter.node(operand);
+  return is_elementwise(node) && !node.is(graph::ops::k_bias_add) &&
+         rewriter.users(operand).size() == 1;
+}
+
+/// `norm` with further addends behind `position` operands, the last `of_x` of them added to dx.
+NewNode with_addends(const Node& norm,
+                     std::ptrdiff_t position,
+                     const std::vector<Value>& addends,
+                     std::int64_t of_x = 0) {
+  NewNode fused{.op = norm.is(k_layer_norm) ? k_layer_norm.name : k_layer_norm_grad.name,
+                .inputs = norm.inputs,
+                .attrs = norm.attrs};
+  fused.inputs.insert(fused.inputs.begin() + position, addends.begin(), addends.end());
+  fused.attrs.set("num_addends", norm.attrs.get<std::int64_t>("num_addends") + std::ssize(addends));
+  if (of_x > 0) fused.attrs.set("x_addends", norm.attrs.get<std::int64_t>("x_addends") + of_x);
+  return fused;
+}
+
+/// The sums before a layer normalization and its gradient, and the one after the gradient.
+void fuse_layer_norms(Rewriter& rewriter) {
+  Value x, addend, sum, norm;
+  const Pattern added = op(graph::ops::k_add_v2, {any(x), any(addend)}).as(sum);
+  rewriter.apply(op(k_layer_norm, {added}).as(norm), [&]() -> Replacement {
+    // The sum is computed at the position of the normalization.
+    if (rewriter.users(sum).front() != norm.node || rewriter.node(norm).inputs.size() > 3)
+      return {};
+    for (auto [whole, part] : {std::pair{x, addend}, std::pair{addend, x}}) {
+      if (rewriter.type(whole) != rewriter.type(sum) || joins_sum(rewriter, whole)) continue;
+      const Node& repeated = rewriter.node(part);
+      if (repeated.is(graph::ops::k_broadcast_to) && rewriter.users(part).size() == 1) {
+        part = repeated.inputs[0];
+      } else if (joins_sum(rewriter, part)) {
+        continue;
+      }
+      const Shape& repeats = rewriter.type(part).shape;
+      if (repeats.rank() < 1 ||
+          repeats != Shape(rewriter.type(sum).shape.dims().last(repeats.rank()))) {
+        continue;
+      }
+      NewNode fused = with_addends(rewriter.node(norm), 3, {part});
+      fused.inputs[0] = whole;
+      for (int port = 0; port < 3; ++port) fused.results.push_back({{norm.node, port}, port});
+      fused.results.push_back({sum, 3});
+      return {std::move(fused)};
+    }
+    return {};
+  });
+
+  Value gradient;
+  Pattern of_dy = op(graph::ops::k_add_v2).as(sum).used_once();
+  of_dy.ops.push_back(graph::ops::k_add_n);
+  rewriter.apply(op(k_layer_norm_grad, {of_dy}).as(gradient), [&]() -> Replacement {
+    const std::vector<Value>& terms = rewriter.node(sum).inputs;
+    for (const Value& term : terms) {
+      if (rewriter.type(term) != rewriter.type(sum) || joins_sum(rewriter, term)) return {};
+    }
+    NewNode fused = with_addends(rewriter.node(gradient), 5, {terms.begin() + 1, terms.end()});
+    fused.inputs[0] = terms[0];
+    for (int port = 0; port < 3; ++port) fused.results.push_back({{gradient.node, port}, port});
+    return {std::move(fused)};
+  });
+  const Pattern of_dx = op(k_layer_norm_grad).as(gradient).used_once();
+  const Pattern after = op(graph::ops::k_add_v2, {of_dx, any(addend)}).commutes().as(sum);
+  rewriter.apply(after, [&]() -> Replacement {
+    const Node& node = rewriter.node(gradient);
+    if (rewriter.type(addend) != rewriter.type(sum) ||
+        rewriter.type(gradient) != rewriter.type(sum) || joins_sum(rewriter, addend) ||
+        !rewriter.before(addend.node, gradient.node)) {
+      return {};
+    }
+    NewNode fused = with_addends(node, std::ssize(node.inputs), {addend}, 1);
+    fused.at = fused.origin = fused.named = gradient.node;
+    fused.results = {{sum}, {{gradient.node, 1}, 1}, {{gradient.node, 2}, 2}};
+    return {std::move(fused)};
+  });
+}
 
 }  // namespace
 
@@ -103,6 +185,7 @@ graph::Graph fuse_norms(const graph::Graph& graph, const Target& target) {
     }
     return {std::move(fused)};
   });
+  fuse_layer_norms(rewriter);
   return prune(rewriter.finish());
 }
 

@@ -32,7 +32,8 @@ graph::Graph fuse_finite(const graph::Graph& graph, const Target& target);
 graph::Graph hoist_casts(const graph::Graph& graph, const Target& target);
 
 /// Fuses the Relu after a FusedBatchNormV3, or the AddV2 and Relu, into it, and the ReluGrad before
-/// its gradient into the gradient, where a kernel accepts the result. Bit-identical.
+/// its gradient into the gradient; the AddV2 before a LayerNorm into it, and the sums before and
+/// after its gradient into the gradient, where a kernel accepts the result. Bit-identical.
 graph::Graph fuse_norms(const graph::Graph& graph, const Target& target);
 
 /// Rewrites MaxPool(Relu(x)) as Relu(MaxPool(x)), where nothing but the MaxPool and its gradient
@@ -108,9 +109,10 @@ graph::Graph set_float16_products(const graph::Graph& graph, const Target& targe
 graph::Graph fuse_packed_epilogue(const graph::Graph& graph, const Target& target);
 
 /// Fuses a MatMul and its neighbours into one FusedMatMul, where a kernel accepts it. Forward: the
-/// BiasAdd and Relu after it. Backward: the ReluGrad after it, when the Relu is fused into a matmul
-/// itself, with the bias gradient that sums its result; and, into the matmul of a weight gradient,
-/// the bias gradient that sums the same dy.
+/// BiasAdd and Relu after it, or after the Reshape that makes its rows those of a sequence.
+/// Backward: the ReluGrad after it, when the Relu is fused into a matmul itself, with the bias
+/// gradient that sums its result; and, into the matmul of a weight gradient, the bias gradient that
+/// sums the same dy.
 ///
 /// Changes numerics: where the graph rounds to 16 bits after the matmul, after the bias and after
 /// the activation, the fused matmul rounds once, at the end.

@@ -109,7 +109,7 @@ constexpr std::array k_passes{
          .run = passes::fuse_norms,
          .reason =
              "applies the addition and the ReLU after a batch normalization before its result "
-             "is stored",
+             "is stored, and the additions around a layer normalization",
          .hides_values = true},
     Pass{.name = "fuse_softmax_loss",
          .run = passes::fuse_softmax_loss,

@@ -250,6 +250,11 @@ Prepared prepare_normalize_by_moments_grad(const NodeView& node, const Capabilit
 Accepts accepts_layer_norm(const NodeView& node, const Capabilities&) {
   const DType x = node.output().dtype;
   const DType moments = x == DType::float64 ? x : DType::float32;
+  const auto of_x = node.attrs().get_or<std::int64_t>("x_addends", 1);
+  if (node.attrs().get<std::int64_t>("num_addends") > of_x &&
+      node.output().shape.back() > own::LayerNormGradParams::k_most_narrow) {
+    return Accepts::no("addends of dy in long rows");
+  }
   return node.output(1).dtype == moments ? Accepts::yes() : Accepts::no("moments");
 }
 
@@ -258,11 +263,15 @@ Prepared prepare_layer_norm(const NodeView& node, const Capabilities&) {
   return launch_on_device([rows = x.elements() / x.back(),
                            columns = x.back(),
                            epsilon = node.attrs().get<double>("epsilon")](const Args& a) {
+    const bool sums = a.in.size() > 3;
     own::layer_norm(device().stream(),
                     {.dtype = a.in[0].dtype,
                      .x = a.in[0].data,
                      .gamma = a.in[1].data,
                      .beta = a.in[2].data,
+                     .addend = sums ? a.in[3].data : nullptr,
+                     .addend_rows = sums ? a.in[3].shape.elements() / columns : 1,
+                     .sum = sums ? a.out[3].data : nullptr,
                      .y = a.out[0].data,
                      .mean = a.out[1].data,
                      .inverse = a.out[2].data,
@@ -278,9 +287,13 @@ Prepared prepare_layer_norm_grad(const NodeView& node, const Capabilities&) {
                              .rows = x.elements() / x.back(),
                              .columns = x.back(),
                              .tickets = tickets()};
+  const auto of_dy = static_cast<std::size_t>(node.attrs().get<std::int64_t>("num_addends") -
+                                              node.attrs().get<std::int64_t>("x_addends"));
   return launch_on_device(
-      [p](const Args& a) mutable {
+      [p, of_dy](const Args& a) mutable {
         p.dy = a.in[0].data;
+        for (std::size_t i = 0; i < of_dy; ++i) p.dy_addends[i] = a.in[5 + i].data;
+        if (a.in.size() > 5 + of_dy) p.dx_addend = a.in[5 + of_dy].data;
         p.x = a.in[1].data;
         p.gamma = a.in[2].data;
         p.mean = a.in[3].data;

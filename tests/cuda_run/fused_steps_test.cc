@@ -61,7 +61,10 @@ bool copy_follows(const plan::State& state, const std::string& weight, std::int6
 TEST_CASE("device: fused launches give the bits of separate ones") {
   for (const char* policy : {"float32", "mixed_float16", "mixed_bfloat16"}) {
     CAPTURE(policy);
-    for (const auto make : {plan::step_graph, plan::conv_step_graph, plan::residual_step_graph}) {
+    for (const auto make : {plan::step_graph,
+                            plan::conv_step_graph,
+                            plan::residual_step_graph,
+                            plan::transformer_step_graph}) {
       const graph::Graph graph = make(policy, k_batch);
       // Where logits are padded depends on the passes before, and the library's algorithm on it.
       const Outcome whole = outcome_of(graph, {.skip = {"pad_logits"}});

@@ -166,4 +166,29 @@ TEST_CASE(
   CHECK(count(fuse(passes::prune(graph)), "BiasAddGrad") == 1);
 }
 
+TEST_CASE("fuse_library_epilogue: a bias behind the Reshape of rows to steps moves before it") {
+  for (const bool activated : {false, true}) {
+    for (const Shape& steps : {Shape{8, 4, 6}, Shape{8, 2, 12}}) {
+      CAPTURE(activated);
+      CAPTURE(to_string(steps));
+      Graph graph;
+      Builder b{graph, graph::op_table()};
+      const Value x = b.placeholder("x", DType::float16, {32, 5});
+      const Value w = b.placeholder("w", DType::float16, {5, 6});
+      const Value bias = b.placeholder("bias", DType::float16, {steps.back()});
+      const Value product = b.add("MatMul", {x, w});
+      Value y = b.add("BiasAdd", {graph::ops::reshape(b, product, steps), bias});
+      if (activated) y = b.add("Relu", {y});
+      graph.fetches() = {{"y", y}};
+      const Graph fused = fuse(graph);
+      // Otherwise the bias is not one of the matmul's columns.
+      const bool moved = steps.back() == 6;
+      CHECK((ending(fused, activated ? "bias_relu" : "bias") != nullptr) == moved);
+      CHECK(count(fused, "BiasAdd") == (moved ? 0 : 1));
+      CHECK(count(fused, "Relu") == (activated && !moved ? 1 : 0));
+      CHECK(fused.type(fused.fetches()[0].second) == graph.type(y));
+    }
+  }
+}
+
 }  // namespace halfstep::test

@@ -183,4 +183,86 @@ TEST_CASE("fuse_norms: a ReluGrad whose result goes elsewhere too stays") {
   CHECK(count(fused, "_FusedBatchNormEx") == 1);
 }
 
+namespace {
+
+/// A residual block: sum = x + f, y = LayerNorm(sum), of which `readers` are taken and added with
+/// the sum; the gradients of x and f.
+struct ResidualBlock {
+  Graph graph;
+  Builder b{graph, graph::op_table()};
+  Value x, f, gamma, beta, sum, y;
+
+  explicit ResidualBlock(int readers) {
+    x = b.placeholder("x", DType::float16, {2, 4, 8});
+    f = b.placeholder("f", DType::float16, {2, 4, 8});
+    gamma = b.placeholder("gamma", DType::float32, {8});
+    beta = b.placeholder("beta", DType::float32, {8});
+    sum = b.add("AddV2", {x, f}, {}, "sum");
+    y = {b.add_node("LayerNorm", {sum, gamma, beta}, {}, "norm"), 0};
+    Value last = sum;
+    for (int i = 0; i < readers; ++i) {
+      const Value weight = b.placeholder("w" + std::to_string(i), DType::float16, {2, 8, 8});
+      last = b.add("AddV2", {last, b.add("BatchMatMulV2", {y, weight})});
+    }
+    const Value loss = graph::ops::reduce(b, "Sum", b.cast(last, DType::float32));
+    const Value xs[] = {x, f, gamma, beta};
+    const std::vector<Value> gradients = passes::differentiate(b, loss, xs);
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      graph.fetches().push_back({std::to_string(i), gradients[i]});
+    }
+    graph.fetches().push_back({"last", last});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("fuse_norms: the sums around a layer normalization move into it and its gradient") {
+  for (const int readers : {1, 3}) {
+    CAPTURE(readers);
+    const ResidualBlock block(readers);
+    const Graph fused = fuse(block.graph);
+    const graph::Node& norm = *nodes(fused, "LayerNorm").at(0);
+    CHECK(norm.attrs.get<std::int64_t>("num_addends") == 1);
+    REQUIRE(norm.outputs.size() == 4);
+    CHECK(norm.outputs[3] == block.graph.type(block.sum));
+    CHECK(fused.find("sum") < 0);
+    const graph::Node& gradient = *nodes(fused, "LayerNormGrad").at(0);
+    CHECK(gradient.attrs.get<std::int64_t>("x_addends") == 1);
+    CHECK(gradient.attrs.get<std::int64_t>("num_addends") == readers);
+    CHECK(count(fused, "AddN") == 0);
+    // The gradient's x is the sum that the normalization stores.
+    CHECK(gradient.inputs[1] == Value{fused.find(norm.name), 3});
+    // Those of the readers are left.
+    CHECK(count(fused, "AddV2") == static_cast<std::size_t>(readers));
+    CHECK(graph::print_graph(fuse(fused)) == graph::print_graph(fused));
+    CHECK(count(fuse(block.graph, never), "AddV2") == static_cast<std::size_t>(readers) + 2);
+  }
+}
+
+TEST_CASE("fuse_norms: which sums stay outside a layer normalization") {
+  enum class Sum { broadcast, read_before, elementwise, fetched };
+  for (const Sum kind : {Sum::broadcast, Sum::read_before, Sum::elementwise, Sum::fetched}) {
+    CAPTURE(static_cast<int>(kind));
+    Graph graph;
+    Builder b{graph, graph::op_table()};
+    const Value x = b.placeholder("x", DType::float32, {2, 4, 8});
+    const Value gamma = b.placeholder("gamma", DType::float32, {8});
+    const Value rows = b.placeholder("rows", DType::float32, {4, 8});
+    const Value addend = kind == Sum::broadcast ? b.add("BroadcastTo", {rows, b.ints({2, 4, 8})})
+                         : kind == Sum::elementwise ? b.add("Neg", {x})
+                                                    : rows;
+    const Value sum = b.add("AddV2", {addend, x});
+    if (kind == Sum::read_before) graph.fetches().push_back({"early", b.add("Neg", {sum})});
+    if (kind == Sum::fetched) graph.fetches().push_back({"sum", sum});
+    graph.fetches().push_back({"y", {b.add_node("LayerNorm", {sum, gamma, gamma}), 0}});
+    const Graph fused = fuse(graph);
+    const bool outside = kind == Sum::read_before || kind == Sum::elementwise;
+    CHECK(count(fused, "AddV2") == (outside ? 1 : 0));
+    CHECK(count(fused, "BroadcastTo") == 0);
+    const graph::Node& norm = *nodes(fused, "LayerNorm").at(0);
+    CHECK(norm.inputs.size() == (outside ? 3 : 4));
+    if (!outside) CHECK(norm.inputs[0].node == fused.find("x"));
+  }
+}
+
 }  // namespace halfstep::test

@@ -99,6 +99,38 @@ optimizer: {{type: sgd, learning_rate: 0.1, momentum: 0.9}}
   return step_of(text, batch);
 }
 
+graph::Graph transformer_step_graph(std::string_view policy, std::int64_t batch) {
+  const std::string text = fmt::format(R"(
+data: {{name: synthetic_digits}}
+model:
+  inputs: {{image: [8, 8, 1]}}
+  nodes:
+    patches: {{type: conv2d, filters: 8, kernel_size: 2, strides: 2, from: image}}
+    steps: {{type: reshape, target_shape: [16, 8], from: patches}}
+    positions: {{type: position_embedding, sequence_length: 16, from: steps}}
+    start: {{type: add, from: [steps, positions]}}
+    norm1: {{type: layer_normalization, from: start}}
+    attention: {{type: multi_head_attention, num_heads: 2, key_dim: 4, from: norm1}}
+    sum1: {{type: add, from: [start, attention]}}
+    norm2: {{type: layer_normalization, from: sum1}}
+    hidden: {{type: dense, units: 16, activation: gelu, from: norm2}}
+    mixed: {{type: dense, units: 8, from: hidden}}
+    sum2: {{type: add, from: [sum1, mixed]}}
+    norm: {{type: layer_normalization, from: sum2}}
+    pool: {{type: global_average_pooling1d, from: norm}}
+    logits: {{type: dense, units: 10, dtype: float32, from: pool}}
+    predictions: {{type: softmax, dtype: float32, from: logits}}
+  outputs: [predictions]
+precision: {{policy: {}}}
+loss: sparse_categorical_crossentropy
+optimizer:
+  type: adamw
+  learning_rate: {{type: cosine_decay, initial_learning_rate: 0.01, decay_steps: 100, warmup_steps: 2}}
+)",
+                                       policy);
+  return step_of(text, batch);
+}
+
 void feed(Plan& plan, std::uint32_t seed) {
   std::mt19937 random(seed);
   const Tensor images(DType::uint8, plan.input("images").shape);

@@ -30,6 +30,8 @@ graph::Graph step_graph(std::string_view policy, std::int64_t batch);
 graph::Graph conv_step_graph(std::string_view policy, std::int64_t batch);
 /// A residual block of convolutions and batch normalizations, without a 16-bit matmul.
 graph::Graph residual_step_graph(std::string_view policy, std::int64_t batch);
+/// A block of a transformer on 16 patches, with AdamW and a schedule of the learning rate.
+graph::Graph transformer_step_graph(std::string_view policy, std::int64_t batch);
 
 /// Fills the inputs of a plan with images and labels that `seed` stands for.
 void feed(Plan& plan, std::uint32_t seed);

@@ -6,6 +6,7 @@
 
 #include "backend/cuda/kernels/attention.h"
 #include "backend/cuda/kernels/few_taps.h"
+#include "backend/cuda/kernels/layer_norm.h"
 #include "backend/functions/body.h"
 #include "core/error.h"
 #include "graph/op_handles.h"
@@ -28,15 +29,9 @@ constexpr std::size_t k_most_values = 64;
 constexpr std::size_t k_most_batches = 4;
 
 bool executable(DType dtype) {
-  constexpr DTypeSet k_types{DType::float32,
-                             DType::float64,
-                             DType::float16,
-                             DType::bfloat16,
-                             DType::int32,
-                             DType::int64,
-                             DType::uint8,
-                             DType::boolean,
-                             DType::resource};
+  using enum DType;
+  constexpr DTypeSet k_types{
+      float32, float64, float16, bfloat16, int32, int64, uint8, boolean, resource};
   return k_types.contains(dtype);
 }
 
@@ -152,7 +147,12 @@ Accepts layer_norm(const NodeView& node, const Capabilities& capabilities) {
   const DType moments = x == DType::float64 ? x : DType::float32;
   if (node.output(1).dtype != moments) return Accepts::no("moments of another dtype");
   if (node.output().shape.elements() == 0) return Accepts::no("empty");
-  return any(node, capabilities);
+  using Gradient = kernels::LayerNormGradParams;
+  const auto of_x = node.attrs().get_or<std::int64_t>("x_addends", 1);
+  const std::int64_t of_y = node.attrs().get<std::int64_t>("num_addends") - of_x;
+  const bool narrow = node.output().shape.back() <= Gradient::k_most_narrow;
+  const bool fits = of_y <= (narrow ? Gradient::k_most_addends : 0) && of_x <= 1;
+  return fits ? any(node, capabilities) : Accepts::no("too many addends");
 }
 
 Accepts fused_norm(const NodeView& node, const Capabilities& capabilities) {
@@ -345,8 +345,8 @@ std::vector<Kernel> all() {
       {"FusedBatchNormGradV3", "cuda/batch_norm_grad", channels_last, nullptr, 0b11},
       {"_FusedBatchNormEx", "cuda/batch_norm", fused_norm, nullptr, 0b100001},
       {"BatchNormReluGrad", "cuda/batch_norm_grad", any, nullptr, 0b11},
-      {"LayerNorm", "cuda/layer_norm", layer_norm, nullptr, 0b1},
-      {"LayerNormGrad", "cuda/layer_norm_grad", layer_norm, nullptr, 0b11},
+      {"LayerNorm", "cuda/layer_norm", layer_norm, nullptr, 0b1001},
+      {"LayerNormGrad", "cuda/layer_norm_grad", layer_norm, nullptr, 0b11100011},
       {"FusedAttention", "cuda/attention", attention<0>},
       {"FusedAttentionGrad", "cuda/attention_grad", attention<1>},
       {"MaxPool", "cuda/max_pool", channels_last},

@@ -20,8 +20,16 @@
 // LayerNorm, halfstep's own, normalizes each row of x, its last axis:
 //   m = mean(x), r = 1 / sqrt(mean((x - m)^2) + epsilon), y = (x - m) * r * gamma + beta
 // It computes in float32 for 16-bit x and rounds y once.
+//
+// Lowering adds the sums around it, each rounded to T before it is used:
+//   LayerNorm      with an addend, of the shape of x or of its last axes, normalizes x + addend,
+//   which
+//                  is an output as well
+//   LayerNormGrad  adds the last `x_addends` of its addends to x_backprop, the others to y_backprop
 
 #include <fmt/core.h>
+
+#include <algorithm>
 
 #include "graph/ops/ops.h"
 
@@ -140,8 +148,20 @@ Shape checked_rows(const InferContext& c, const Shape& x, std::size_t first, std
 }
 
 std::vector<Shape> infer_layer_norm(const InferContext& c) {
-  const Shape per_row = checked_rows(c, c.input(0).shape, 1, 3);
-  return {c.input(0).shape, per_row, per_row};
+  const Shape& x = c.input(0).shape;
+  const Shape per_row = checked_rows(c, x, 1, 3);
+  std::vector<Shape> shapes{x, per_row, per_row};
+  for (std::size_t i = 3; i < c.inputs(); ++i) {
+    const Shape& addend = c.input(i).shape;
+    if (i > 3 || addend.rank() < 1 || addend.rank() > x.rank() ||
+        !std::equal(
+            addend.begin(), addend.end(), x.end() - static_cast<std::ptrdiff_t>(addend.rank()))) {
+      throw ShapeError(fmt::format(
+          "addend {} of shape {} for an input of {}", i - 3, to_string(addend), to_string(x)));
+    }
+    shapes.push_back(x);
+  }
+  return shapes;
 }
 
 std::vector<Shape> infer_layer_norm_grad(const InferContext& c) {
@@ -153,6 +173,16 @@ std::vector<Shape> infer_layer_norm_grad(const InferContext& c) {
                                  to_string(c.input(3).shape),
                                  to_string(c.input(4).shape),
                                  to_string(x)));
+  }
+  const auto addends = c.node.attrs.get<std::int64_t>("num_addends");
+  const auto of_x = c.node.attrs.get<std::int64_t>("x_addends");
+  if (of_x < 0 || of_x > addends) {
+    throw ShapeError(fmt::format("{} of {} addends are of x_backprop", of_x, addends));
+  }
+  for (std::size_t i = 5; i < c.inputs(); ++i) {
+    if (c.input(i).shape == x) continue;
+    throw ShapeError(fmt::format(
+        "addend of shape {} for an input of {}", to_string(c.input(i).shape), to_string(x)));
   }
   return {x, {x.back()}, {x.back()}};
 }
@@ -262,13 +292,16 @@ std::vector<OpDef> norm_ops() {
              "is_training: bool = true",
              {.infer = infer_relu_norm_grad, .stage = Stage::lowered}),
       define("LayerNorm",
-             "x: T, gamma: U, beta: U -> y: T, mean: U, inverse_deviation: U",
-             "T: {half, bfloat16, float, double}, U: {float, double}, epsilon: float = 0.001",
+             "x: T, gamma: U, beta: U, addend: num_addends*T -> y: T, mean: U, "
+             "inverse_deviation: U, sum: num_addends*T",
+             "T: {half, bfloat16, float, double}, U: {float, double}, epsilon: float = 0.001, "
+             "num_addends: int = 0",
              {.infer = infer_layer_norm, .gradient = gradient_layer_norm}),
       define("LayerNormGrad",
-             "y_backprop: T, x: T, gamma: U, mean: U, inverse_deviation: U -> x_backprop: T, "
-             "gamma_backprop: U, beta_backprop: U",
-             "T: {half, bfloat16, float, double}, U: {float, double}",
+             "y_backprop: T, x: T, gamma: U, mean: U, inverse_deviation: U, addends: num_addends*T "
+             "-> x_backprop: T, gamma_backprop: U, beta_backprop: U",
+             "T: {half, bfloat16, float, double}, U: {float, double}, num_addends: int = 0, "
+             "x_addends: int = 0",
              {.infer = infer_layer_norm_grad}),
   };
 }

@@ -119,6 +119,22 @@ std::vector<OpCase> normalization_cases() {
     const auto per_row = [&](double low, double high) {
       return typed(uniform(rows, low, high), DType::float32);
     };
+    // Sums are rounded before they are used: of 16 bits once more than a reference in double.
+    const auto add_sums = [&](std::int64_t addends, std::int64_t of_x) {
+      OpCase& c = cases.back();
+      c.name +=
+          fmt::format("/{} addends, {} of x, {}", addends, of_x, to_string(c.inputs.back().shape));
+      c.attrs.set("num_addends", addends);
+      if (of_x > 0) c.attrs.set("x_addends", of_x);
+      c.dtypes = DTypeSet{DType::float32};
+      OpCase half = c;
+      half.name += ", 16 bits";
+      half.dtypes = DTypeSet{DType::float16, DType::bfloat16};
+      half.rounds_inside = true;
+      half.terms = 4;
+      half.magnitude = 8;
+      cases.push_back(std::move(half));
+    };
     const auto add_rows = [&](std::string_view op, std::vector<Operand> inputs) {
       cases.push_back({.name = fmt::format("{}/{}", op, s.name),
                        .op = std::string(op),
@@ -128,9 +144,20 @@ std::vector<OpCase> normalization_cases() {
                        .magnitude = 64,
                        .check_gradient = false});
     };
-    add_rows("LayerNorm", {x, gamma, vector(s.x.back(), -2, 2)});
+    const Operand beta = vector(s.x.back(), -2, 2);
+    add_rows("LayerNorm", {x, gamma, beta});
     cases.back().attrs.set("epsilon", 0x1p-10);
+    for (const Shape& addend : {s.x, Shape{s.x.back()}}) {
+      add_rows("LayerNorm", {x, gamma, beta, uniform(addend)});
+      cases.back().attrs.set("epsilon", 0x1p-10);
+      add_sums(1, 0);
+    }
     add_rows("LayerNormGrad", {x, x, gamma, per_row(-1, 1), per_row(0.5, 2)});
+    for (const auto& [addends, of_x] : {std::pair{1, 0}, {1, 1}, {3, 1}}) {
+      add_rows("LayerNormGrad", {x, x, gamma, per_row(-1, 1), per_row(0.5, 2)});
+      cases.back().inputs.insert(cases.back().inputs.end(), addends, uniform(s.x));
+      add_sums(addends, of_x);
+    }
   }
   return cases;
 }

@@ -295,6 +295,14 @@ Prepared prepare_layer_norm(const NodeView& node, const Capabilities&) {
       for_each_row(shape, [&](std::int64_t row, std::int64_t first) {
         const T* x = a.in[0].as<T>() + first;
         T* y = a.out[0].as<T>() + first;
+        if (a.in.size() > 3) {
+          const std::int64_t period = a.in[3].shape.elements();
+          T* sum = a.out[3].as<T>() + first;
+          for (std::int64_t c = 0; c < columns; ++c) {
+            sum[c] = store<T>(load_sum(x[c]) + load_sum(a.in[3].as<T>()[(first + c) % period]));
+          }
+          x = sum;
+        }
         double mean = 0, variance = 0;
         for (std::int64_t c = 0; c < columns; ++c) mean += load_sum(x[c]);
         mean /= static_cast<double>(columns);
@@ -315,11 +323,19 @@ Prepared prepare_layer_norm(const NodeView& node, const Capabilities&) {
 
 Prepared prepare_layer_norm_grad(const NodeView& node, const Capabilities&) {
   return dispatch_floating(node.input(1).dtype, [&]<class T>(Type<T>) {
-    return launch([shape = node.input(1).shape](const Args& a) {
+    const auto y_addends =
+        node.inputs() - 5 - static_cast<std::size_t>(node.attrs().get<std::int64_t>("x_addends"));
+    return launch([shape = node.input(1).shape, y_addends](const Args& a) {
       const std::int64_t columns = shape.back();
       const std::int64_t rows = columns == 0 ? 0 : shape.elements() / columns;
-      const T* dy = a.in[0].as<T>();
       const T* x = a.in[1].as<T>();
+      const auto sum = [](double value, std::span<const TensorView> addends, std::int64_t at) {
+        for (const TensorView& addend : addends) value += load_sum(addend.as<T>()[at]);
+        return load_sum(store<T>(value));
+      };
+      const auto dy = [&](std::int64_t at) {
+        return sum(load_sum(a.in[0].as<T>()[at]), a.in.subspan(5, y_addends), at);
+      };
       const auto normal = [&](std::int64_t row, std::int64_t c) {
         return (load_sum(x[row * columns + c]) - element_as_double(a.in[3], row)) *
                element_as_double(a.in[4], row);
@@ -329,7 +345,7 @@ Prepared prepare_layer_norm_grad(const NodeView& node, const Capabilities&) {
         for (std::int64_t c = begin; c < end; ++c) {
           double dgamma = 0, dbeta = 0;
           for (std::int64_t row = 0; row < rows; ++row) {
-            const double g = load_sum(dy[row * columns + c]);
+            const double g = dy(row * columns + c);
             dgamma += g * normal(row, c);
             dbeta += g;
           }
@@ -339,7 +355,7 @@ Prepared prepare_layer_norm_grad(const NodeView& node, const Capabilities&) {
       });
       for_each_row(shape, [&](std::int64_t row, std::int64_t first) {
         const auto scaled = [&](std::int64_t c) {
-          return load_sum(dy[first + c]) * element_as_double(a.in[2], c);
+          return dy(first + c) * element_as_double(a.in[2], c);
         };
         double mean = 0, slope = 0;
         for (std::int64_t c = 0; c < columns; ++c) {
@@ -350,8 +366,9 @@ Prepared prepare_layer_norm_grad(const NodeView& node, const Capabilities&) {
         slope /= static_cast<double>(columns);
         T* dx = a.out[0].as<T>() + first;
         for (std::int64_t c = 0; c < columns; ++c) {
-          dx[c] = store<T>(element_as_double(a.in[4], row) *
-                           (scaled(c) - mean - normal(row, c) * slope));
+          const T own = store<T>(element_as_double(a.in[4], row) *
+                                 (scaled(c) - mean - normal(row, c) * slope));
+          dx[c] = store<T>(sum(load_sum(own), a.in.subspan(5 + y_addends), first + c));
         }
       });
     });

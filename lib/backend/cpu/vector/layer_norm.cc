@@ -181,6 +181,7 @@ Accepts accepts_layer_norm(const NodeView& node, const Capabilities&) {
   if (!is_computed(x)) return Accepts::no(fmt::format("no {} here", name(x)));
   if (moments != DType::float32) return Accepts::no(fmt::format("moments in {}", name(moments)));
   if (node.output().shape.elements() == 0) return Accepts::no("empty");
+  if (node.attrs().get<std::int64_t>("num_addends") > 0) return Accepts::no("addends");
   return Accepts::yes();
 }
 

@@ -46,6 +46,9 @@ template <class T>
 struct RowsToNormalize {
   using C = Compute<T>;
   const T* x;
+  const T* addend;
+  std::int64_t addend_rows;
+  T* sum;
   const C* gamma;
   const C* beta;
   T* y;
@@ -60,19 +63,37 @@ __global__ void layer_norm_kernel(RowsToNormalize<T> t) {
   using C = Compute<T>;
   const WarpRow r(t.rows, t.columns);
   const C n = static_cast<C>(t.columns);
-  const C mean = r.template sum<C>([&](std::int64_t at) { return C(load(t.x[at])); }) / n;
+  const T* const x = t.addend == nullptr ? t.x : t.sum;
+  const T* const addend =
+      t.addend == nullptr ? nullptr : t.addend + (r.row % t.addend_rows - r.row) * t.columns;
+  const C mean = r.template sum<C>([&](std::int64_t at) {
+    if (addend != nullptr) t.sum[at] = store<T>(load(t.x[at]) + load(addend[at]));
+    return C(load(x[at]));
+  }) / n;
   const C squares = r.template sum<C>([&](std::int64_t at) {
-    const C distance = load(t.x[at]) - mean;
+    const C distance = load(x[at]) - mean;
     return distance * distance;
   });
   const C inverse = C(1) / std::sqrt(squares / n + t.epsilon);
   for (std::int64_t at = r.first; at < r.end; at += WarpRow::k_lanes) {
     const std::int64_t c = at - r.row * t.columns;
-    t.y[at] = store<T>((load(t.x[at]) - mean) * inverse * t.gamma[c] + t.beta[c]);
+    t.y[at] = store<T>((load(x[at]) - mean) * inverse * t.gamma[c] + t.beta[c]);
   }
   if (!r.exists || WarpRow::lane() != 0) return;
   t.mean[r.row] = mean;
   t.inverse[r.row] = inverse;
+}
+
+/// Adds the elements of tensors at an offset, up to the first nullptr, and rounds the sums.
+template <int width, class T, std::size_t count>
+__device__ void add_rounded(T* to, const T* const (&addends)[count], std::int64_t at) {
+  Compute<T> sum[width];
+  for (int i = 0; i < width; ++i) sum[i] = load(to[i]);
+  for (std::size_t n = 0; n < count && addends[n] != nullptr; ++n) {
+    const Pack<T, width> addend = load_pack<T, width>(addends[n] + at);
+    for (int i = 0; i < width; ++i) sum[i] += load(addend.element[i]);
+  }
+  for (int i = 0; i < width; ++i) to[i] = store<T>(sum[i]);
 }
 
 template <class T>
@@ -84,6 +105,8 @@ struct RowGradients {
   const C* mean;
   const C* inverse;
   std::int64_t rows, columns;
+  const T* dy_addends[LayerNormGradParams::k_most_addends];
+  const T* dx_addend[1];
 
   __device__ C normal(T value, std::int64_t row) const {
     return (load(value) - mean[row]) * inverse[row];
@@ -142,6 +165,14 @@ __global__ void HALFSTEP_BLOCK_OF(NarrowRows<each>::k_threads, 1) layer_norm_gra
   C gamma[each];
   for (int i = 0; i < each; ++i) gamma[i] = first + i < columns ? in.gamma[first + i] : C(0);
   ColumnSums<C> sums[each] = {};
+  const auto add = [&](T(&to)[each], const auto& addends, std::int64_t row) {
+    const std::int64_t at = row * columns + first;
+    if (packed) {
+      if (first < columns) add_rounded<each>(to, addends, at);
+    } else {
+      for (int i = 0; i < each && first + i < columns; ++i) add_rounded<1>(to + i, addends, at + i);
+    }
+  };
   const std::int64_t step = parts.count * N::k_warps * k_rows;
   for (std::int64_t row = (kernels::row() * N::k_warps + warp) * k_rows; row < in.rows;
        row += step) {
@@ -161,6 +192,10 @@ __global__ void HALFSTEP_BLOCK_OF(NarrowRows<each>::k_threads, 1) layer_norm_gra
       }
       mean[r] = in.mean[row + r];
       inverse[r] = in.inverse[row + r];
+    }
+    if (in.dy_addends[0] != nullptr) {
+      for (int r = 0; r < k_rows && row + r < in.rows; ++r)
+        add(dy[r].element, in.dy_addends, row + r);
     }
     C scaled[k_rows] = {}, slope[k_rows] = {};
     for (int r = 0; r < k_rows; ++r) {
@@ -186,6 +221,7 @@ __global__ void HALFSTEP_BLOCK_OF(NarrowRows<each>::k_threads, 1) layer_norm_gra
         const C term = load(dy[r].element[i]) * gamma[i] - scaled[r] / n - normal * (slope[r] / n);
         pack.element[i] = store<T>(inverse[r] * term);
       }
+      if (in.dx_addend[0] != nullptr) add(pack.element, in.dx_addend, row + r);
       T* const at = dx + (row + r) * columns + first;
       if (packed) {
         store_pack<T, each>(at, pack);
@@ -217,8 +253,11 @@ std::int64_t narrow_parts(const LayerNormGradParams& p) {
 
 template <int each, class T>
 void run_narrow(Stream stream, const LayerNormGradParams& p, const RowParameterFold<T>& fold) {
-  const bool packed =
-      p.columns % each == 0 && aligned(p.dy, 16) && aligned(p.x, 16) && aligned(p.dx, 16);
+  const bool packed = p.columns % each == 0 && aligned(p.dy, 16) && aligned(p.x, 16) &&
+                      aligned(p.dx, 16) && aligned(p.dx_addend, 16) &&
+                      std::all_of(std::begin(p.dy_addends), std::end(p.dy_addends), [](auto* dy) {
+                        return aligned(dy, 16);
+                      });
   const std::int64_t count = narrow_parts(p);
   FoldParts<RowParameterFold<T>> parts{nullptr, p.tickets.data, count};
   if (count > 1) parts.values = static_cast<typename RowParameterFold<T>::Value*>(p.workspace);
@@ -244,7 +283,9 @@ __global__ void layer_norm_grad_kernel(RowGradients<T> in, T* dx) {
     return scaled(at) * in.normal(in.x[at], r.row);
   }) / n;
   for (std::int64_t at = r.first; at < r.end; at += WarpRow::k_lanes) {
-    dx[at] = store<T>(in.inverse[r.row] * (scaled(at) - mean - in.normal(in.x[at], r.row) * slope));
+    T own = store<T>(in.inverse[r.row] * (scaled(at) - mean - in.normal(in.x[at], r.row) * slope));
+    add_rounded<1>(&own, in.dx_addend, at);
+    dx[at] = own;
   }
 }
 
@@ -257,6 +298,9 @@ void layer_norm(Stream stream, const LayerNormParams& p) {
            grid_of_warps(p.rows),
            stream,
            RowsToNormalize<T>{static_cast<const T*>(p.x),
+                              static_cast<const T*>(p.addend),
+                              p.addend_rows,
+                              static_cast<T*>(p.sum),
                               static_cast<const C*>(p.gamma),
                               static_cast<const C*>(p.beta),
                               static_cast<T*>(p.y),
@@ -283,13 +327,16 @@ std::size_t layer_norm_grad_workspace(const LayerNormGradParams& p) {
 void layer_norm_grad(Stream stream, const LayerNormGradParams& p) {
   dispatch_floating(p.dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
-    const RowGradients<T> in{static_cast<const T*>(p.dy),
-                             static_cast<const T*>(p.x),
-                             static_cast<const C*>(p.gamma),
-                             static_cast<const C*>(p.mean),
-                             static_cast<const C*>(p.inverse),
-                             p.rows,
-                             p.columns};
+    const RowGradients<T> in{
+        static_cast<const T*>(p.dy),
+        static_cast<const T*>(p.x),
+        static_cast<const C*>(p.gamma),
+        static_cast<const C*>(p.mean),
+        static_cast<const C*>(p.inverse),
+        p.rows,
+        p.columns,
+        {static_cast<const T*>(p.dy_addends[0]), static_cast<const T*>(p.dy_addends[1])},
+        {static_cast<const T*>(p.dx_addend)}};
     const RowParameterFold<T> fold{{in}, static_cast<C*>(p.dgamma), static_cast<C*>(p.dbeta)};
     if (p.columns <= NarrowRows<2>::k_columns) return run_narrow<2>(stream, p, fold);
     if (p.columns <= NarrowRows<4>::k_columns) return run_narrow<4>(stream, p, fold);

@@ -249,10 +249,16 @@ Work prepare_layer_norm(const Facts& node, const Machine& machine) {
                                   .rows = x.elements() / x.back(),
                                   .columns = x.back(),
                                   .epsilon = node.attrs.get<double>("epsilon")};
+  const bool sums = node.inputs.size() > 3;
+  if (sums) params.addend_rows = node.input(3).shape.elements() / x.back();
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
     params.x = a.in[0];
     params.gamma = a.in[1];
     params.beta = a.in[2];
+    if (sums) {
+      params.addend = a.in[3];
+      params.sum = a.out[3];
+    }
     params.y = a.out[0];
     params.mean = a.out[1];
     params.inverse = a.out[2];
@@ -266,12 +272,16 @@ Work prepare_layer_norm_grad(const Facts& node, const Machine& machine) {
                                       .rows = x.elements() / x.back(),
                                       .columns = x.back(),
                                       .tickets = machine.tickets};
+  const bool of_dx = node.attrs.get<std::int64_t>("x_addends") > 0;
+  const std::size_t of_dy = node.inputs.size() - 5 - (of_dx ? 1 : 0);
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
             params.dy = a.in[0];
+            for (std::size_t i = 0; i < of_dy; ++i) params.dy_addends[i] = a.in[5 + i];
             params.x = a.in[1];
             params.gamma = a.in[2];
             params.mean = a.in[3];
             params.inverse = a.in[4];
+            if (of_dx) params.dx_addend = a.in[5 + of_dy];
             params.dx = a.out[0];
             params.dgamma = a.out[1];
             params.dbeta = a.out[2];
