@@ -15,6 +15,10 @@ using graph::Node;
 using graph::Value;
 using graph::ops::UpdatePorts;
 
+constexpr graph::OpHandle k_adam{"ResourceApplyAdam"};
+constexpr graph::OpHandle k_adam_w{"ResourceApplyAdamW"};
+constexpr graph::OpHandle k_pow{"Pow"};
+
 /// An update of one variable, as a part of a GroupedUpdate.
 struct Part {
   std::string rule = {};
@@ -141,6 +145,30 @@ NewNode grouped(const std::vector<Part>& parts, const CopyOf& copy_of) {
   return node;
 }
 
+/// The number of updates of which a value is the power beta^(updates + 1), or an invalid value.
+Value updates_of_power(const Graph& graph, Value power, Value beta) {
+  const Node& node = graph.node(power.node);
+  if (!node.is(k_pow) || !same(graph, node.inputs[0], beta)) return {};
+  const Node& number = graph.node(node.inputs[1].node);
+  if (!number.is(graph::ops::k_add_v2)) return {};
+  const Node &updates = graph.node(number.inputs[0].node), &one = graph.node(number.inputs[1].node);
+  const bool counts = updates.is(graph::ops::k_cast) && one.is(graph::ops::k_const) &&
+                      one.attrs.get<std::vector<double>>("value") == std::vector{1.0} &&
+                      graph.type(updates.inputs[0]) == graph::TensorType{DType::int64, {}};
+  return counts ? updates.inputs[0] : Value{};
+}
+
+/// Lets an update of Adam's kind compute the powers of its betas: they come first, and the betas
+/// last, before epsilon.
+void absorb_powers(const Graph& graph, Part& part) {
+  if (part.rule != k_adam.name && part.rule != k_adam_w.name) return;
+  const auto power = part.scalars.begin(), beta = part.scalars.end() - 3;
+  const Value updates = updates_of_power(graph, power[0], beta[0]);
+  if (!updates.valid() || updates != updates_of_power(graph, power[1], beta[1])) return;
+  power[0] = power[1] = updates;
+  part.attrs.set("counted", true);
+}
+
 /// The CastVariable of a handle, or an invalid value.
 Value copy_of(const Rewriter& rewriter, Value handle) {
   for (const int user : rewriter.users(handle)) {
@@ -245,7 +273,8 @@ Graph group_updates(const Graph& graph, const Target& target) {
   }
   const Graph kept = keep_casts(graph, target);
   Rewriter rewriter(kept, target.supports);
-  for (const UpdateGroup& group : groups_of(kept)) {
+  for (UpdateGroup& group : groups_of(kept)) {
+    absorb_powers(kept, group.parts.front());
     NewNode node = grouped(group.parts, [&](Value handle) { return copy_of(rewriter, handle); });
     require(rewriter.add({std::move(node)}, group.ids.back()) >= 0, "an update was not grouped");
     for (const int id : group.ids) rewriter.remove(id);

@@ -73,7 +73,8 @@ graph::Graph fuse_softmax_loss(const graph::Graph& graph, const Target& target);
 /// Makes the updates of all variables by one rule and the same hyperparameters one GroupedUpdate,
 /// where a kernel accepts it: one launch, however many variables a model has. A cast of a float32
 /// variable to 16 bits becomes a CastVariable, which the update writes together with the variable,
-/// so that a step does not read its weights again to cast them. Bit-identical.
+/// so that a step does not read its weights again to cast them. It computes the powers of Adam's
+/// betas itself. Bit-identical.
 graph::Graph group_updates(const graph::Graph& graph, const Target& target);
 
 /// Gives the 16-bit logits of a SoftmaxLoss, the weights and bias of their layer and all of their

@@ -64,29 +64,43 @@ Prepared prepare_update(const NodeView& node, const Capabilities&) {
   });
 }
 
-/// A GroupedUpdate by ResourceApplyKerasRMSProp, the rule of its cases.
+/// A GroupedUpdate by ResourceApplyKerasRMSProp, Adam or AdamW, the rules of its cases.
 Prepared prepare_grouped_update(const NodeView& node, const Capabilities&) {
   const graph::ops::GroupedUpdatePorts ports = graph::ops::grouped_update_ports(node.attrs());
-  own::UpdateParams p{.update = own::Update::keras_rms_prop, .dtype = DType::float32};
+  own::UpdateParams p{.update = *own::update_of(node.attrs().get<std::string>("rule")),
+                      .dtype = DType::float32};
   return launch_on_device([p, ports](const Args& a) mutable {
     std::vector<own::UpdatedTensor> tensors;
     for (std::size_t t = 0; t < ports.tensors; ++t) {
       const TensorView& gradient = a.in[ports.gradients + t];
       const TensorView& variable = a.in[ports.handle(t, 0)];
       tensors.push_back({.variable = variable.data,
-                         .slots = {a.in[ports.handle(t, 1)].data},
+                         .slots = {},
                          .gradient = gradient.data,
                          .gradient_dtype = gradient.dtype,
                          .elements = variable.elements(),
                          .columns = variable.shape.back(),
                          .padded_columns = gradient.shape.back()});
+      for (std::size_t i = 1; i < ports.rule.resources; ++i) {
+        tensors.back().slots.at(i - 1) = a.in[ports.handle(t, i)].data;
+      }
     }
     p.tensors = tensors;
-    p.rate = a.in[ports.scalars].data;
-    p.rho = a.in[ports.scalars + 1].data;
-    p.epsilon = a.in[ports.scalars + 2].data;
-    p.unscale = a.in[ports.unscale()].data;
-    p.ok = a.in.back().as<bool>();
+    std::size_t next = ports.scalars;
+    if (p.update == own::Update::keras_rms_prop) {
+      p.rate = a.in[next++].data;
+      p.rho = a.in[next++].data;
+    } else {
+      p.updates = a.in[next].as<std::int64_t>();
+      next += 2;
+      p.rate = a.in[next++].data;
+      if (p.update == own::Update::adam_w) p.weight_decay = a.in[next++].data;
+      p.beta1 = a.in[next++].data;
+      p.beta2 = a.in[next++].data;
+    }
+    p.epsilon = a.in[next].data;
+    p.unscale = ports.unscaled ? a.in[ports.unscale()].data : nullptr;
+    p.ok = ports.guarded ? a.in.back().as<bool>() : nullptr;
     own::update(device().stream(), p);
   });
 }

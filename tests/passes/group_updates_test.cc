@@ -111,6 +111,37 @@ TEST_CASE("group_updates: a variable with another writer keeps its cast") {
   CHECK(nodes(grouped, "CastVariable").size() == 2);
 }
 
+TEST_CASE("group_updates: updates of Adam compute the powers of their betas") {
+  for (const bool counted : {true, false}) {
+    CAPTURE(counted);
+    Variables variables;
+    Builder& b = variables.b;
+    const Value updates = b.placeholder("updates", DType::int64, {});
+    const Value one = b.scalar(DType::float32, counted ? 1 : 2);
+    const Value number = b.add("AddV2", {b.cast(updates, DType::float32), one});
+    const Value beta1 = b.scalar(DType::float32, 0.9), beta2 = b.scalar(DType::float32, 0.99);
+    const Value rate = b.scalar(DType::float32, 0.5), small = b.scalar(DType::float32, 1e-7);
+    b.add_node("ResourceApplyAdam",
+               {variables.handles[0],
+                variables.handles[1],
+                variables.handles[2],
+                b.add("Pow", {beta1, number}),
+                b.add("Pow", {beta2, number}),
+                rate,
+                beta1,
+                beta2,
+                small,
+                b.placeholder("gradient", DType::float32, {8, 4}),
+                variables.ok});
+    const Graph grouped = variables.grouped();
+    const Node& update = *nodes(grouped, "GroupedUpdate").at(0);
+    CHECK(update.attrs.get<bool>("counted") == counted);
+    CHECK(nodes(grouped, "Pow").size() == (counted ? 0 : 2));
+    const auto ports = graph::ops::grouped_update_ports(update.attrs);
+    if (counted) CHECK(update.inputs[ports.scalars].node == grouped.find("updates"));
+  }
+}
+
 TEST_CASE("group_updates: without a kernel nothing changes") {
   Variables variables;
   variables.update(0);

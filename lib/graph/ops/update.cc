@@ -23,7 +23,8 @@
 // `unscaled`, ok if `guarded`; with `reciprocal` gradients are multiplied by 1 / unscale. `copies`
 // has the number of 16-bit copies of each tensor, 0 or 1: a CastVariable, which is written together
 // with its variable. A gradient and the copy may both have longer rows than the variable, which are
-// ignored and left as they are.
+// ignored and left as they are. With `counted` the inputs beta1_power and beta2_power are the
+// number of updates before this one, int64, and the powers are computed from it.
 //
 // CastVariable is a variable rounded to 16 bits and kept across steps: it is computed again when
 // the variable was written by an op other than a GroupedUpdate that writes both. With `columns` its
@@ -282,12 +283,13 @@ std::vector<OpDef> update_ops() {
              "T: {float} = float, Targs: list(type), rule: string, packed: int = 0, guarded: bool "
              "= false, use_nesterov: bool = false, update_slots: bool = true",
              {.infer = infer_fused_update, .stateful = true, .stage = Stage::lowered}),
-      define("GroupedUpdate",
-             "args: Targs",
-             "T: {float} = float, Targs: list(type), rule: string, copies: list(int), unscaled: "
-             "bool = false, reciprocal: bool = false, guarded: bool = false, use_nesterov: bool = "
-             "false, update_slots: bool = true",
-             {.infer = infer_grouped_update, .stateful = true, .stage = Stage::lowered}),
+      define(
+          "GroupedUpdate",
+          "args: Targs",
+          "T: {float} = float, Targs: list(type), rule: string, copies: list(int), unscaled: "
+          "bool = false, reciprocal: bool = false, guarded: bool = false, counted: bool = false, "
+          "use_nesterov: bool = false, update_slots: bool = true",
+          {.infer = infer_grouped_update, .stateful = true, .stage = Stage::lowered}),
       define("MovingAverages",
              "args: Targs",
              "Targs: list(type), momentum: list(float), share: list(float), guarded: bool = false",

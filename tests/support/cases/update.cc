@@ -79,6 +79,22 @@ std::vector<OpCase> optimizer_cases() {
            .check_gradient = false});
     }
   }
+  Operand updates = indices({}, 0, 100, DType::int64);
+  updates.given = {41};
+  for (const std::string_view rule : {"ResourceApplyAdam", "ResourceApplyAdamW"}) {
+    OpCase c{.name = fmt::format("GroupedUpdate/counted {}", rule),
+             .op = "GroupedUpdate",
+             .attrs = {{"rule", std::string(rule)},
+                       {"copies", std::vector<std::int64_t>{0}},
+                       {"counted", true}},
+             .inputs = {w, small, positive, g, updates, updates, lr, rho, beta2, epsilon},
+             .terms = 16,
+             .magnitude = 8,
+             .check_gradient = false};
+    if (rule == "ResourceApplyAdamW") c.inputs.insert(c.inputs.begin() + 7, number(0.01));
+    c.dtypes = DTypeSet{DType::float32};
+    cases.push_back(std::move(c));
+  }
   cases.push_back(
       {.name = "MovingAverages/two",
        .op = "MovingAverages",

@@ -284,11 +284,22 @@ Prepared prepare_grouped(const NodeView& node, const Capabilities&) {
   }
   const Row& row = row_of(node.attrs().get<std::string>("rule"));
   const bool reciprocal = node.attrs().get<bool>("reciprocal");
+  const bool counted = node.attrs().get<bool>("counted");
   return launch(
       [=, attrs = node.attrs(), run = row.run](const Args& a) {
         if (ports.guarded && !*a.in.back().as<bool>()) return;
         float factor = ports.unscaled ? *a.in[ports.unscale()].as<float>() : 1.0F;
         if (reciprocal) factor = 1 / factor;
+        std::vector<TensorView> scalars(a.in.begin() + static_cast<std::ptrdiff_t>(ports.scalars),
+                                        a.in.end());
+        std::array<float, 2> powers{};
+        for (std::size_t i = 0; counted && i < powers.size(); ++i) {
+          // The betas follow in the same order, before epsilon.
+          const std::size_t beta = ports.rule.inputs - ports.rule.resources - 4 + i;
+          const auto number = static_cast<float>(*scalars[i].as<std::int64_t>()) + 1;
+          powers[i] = std::pow(*scalars[beta].as<float>(), number);
+          scalars[i] = {DType::float32, {}, &powers[i]};
+        }
         for (std::size_t t = 0; t < ports.tensors; ++t) {
           const TensorView gradient{DType::float32, shapes[t], a.workspace};
           unscale(a.in[ports.gradients + t], factor, gradient);
@@ -296,9 +307,9 @@ Prepared prepare_grouped(const NodeView& node, const Capabilities&) {
           for (std::size_t i = 0; i < ports.rule.resources; ++i) {
             in.push_back(a.in[ports.handle(t, i)]);
           }
-          std::size_t scalar = ports.scalars;
+          std::size_t scalar = 0;
           for (std::size_t i = ports.rule.resources; i < ports.rule.inputs; ++i) {
-            in.push_back(i == ports.rule.gradient ? gradient : a.in[scalar++]);
+            in.push_back(i == ports.rule.gradient ? gradient : scalars[scalar++]);
           }
           run(attrs, {in, {}, nullptr});
           if (ports.copies[t] < 0) continue;

@@ -24,6 +24,7 @@ constexpr std::array<std::pair<std::string_view, Update>, 8> k_updates{{
 template <class N>
 struct Numbers {
   N rate, momentum, rho, beta1_power, beta2_power, beta1, beta2, epsilon, weight_decay;
+  const std::int64_t* updates;
 };
 
 template <class T>
@@ -41,7 +42,8 @@ __device__ inline Numbers<Compute<T>> load_numbers(const Numbers<const T*>& p) {
           number(p.beta1),
           number(p.beta2),
           number(p.epsilon),
-          number(p.weight_decay)};
+          number(p.weight_decay),
+          p.updates};
 }
 
 // The update rules: operator()(gradient, weight, slots) changes the last two. prepare() runs once
@@ -112,7 +114,12 @@ struct Adam : Rule<C> {
   bool nesterov = false;
   C step = 0;
   __device__ void prepare() {
-    const auto& n = this->numbers;
+    auto& n = this->numbers;
+    if (n.updates != nullptr) {
+      const C number = static_cast<C>(*n.updates) + C(1);
+      n.beta1_power = std::pow(n.beta1, number);
+      n.beta2_power = std::pow(n.beta2, number);
+    }
     step = n.rate * std::sqrt(C(1) - n.beta2_power) / (C(1) - n.beta1_power);
   }
   __device__ void operator()(C g, C& w, C* s) const {
@@ -286,7 +293,8 @@ void run(Stream stream, const UpdateParams& p, const R& rule) {
                                   at(p.beta1),
                                   at(p.beta2),
                                   at(p.epsilon),
-                                  at(p.weight_decay)};
+                                  at(p.weight_decay),
+                                  p.updates};
   Entries<T> entries{};
   Grid grid{.blocks = 0};
   const auto flush = [&] {

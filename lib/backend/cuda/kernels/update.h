@@ -58,6 +58,7 @@ struct UpdateParams {
   const void* rho = nullptr;
   const void* beta1_power = nullptr;
   const void* beta2_power = nullptr;
+  const std::int64_t* updates = nullptr;  ///< before this one: gives the powers of beta1 and beta2
   const void* beta1 = nullptr;
   const void* beta2 = nullptr;
   const void* epsilon = nullptr;

@@ -94,7 +94,7 @@ struct UpdateLayout {
   std::vector<Tensor> tensors = {};
   std::size_t slots = 0;  ///< per tensor
   std::vector<std::pair<const void * UpdateParams::*, std::size_t>> scalars = {};
-  std::optional<std::size_t> ok = {};
+  std::optional<std::size_t> updates = {}, ok = {};
 };
 
 /// An op like ResourceApplyAdam, or a FusedUpdate of such a rule.
@@ -122,7 +122,14 @@ UpdateLayout layout_of_group(const Facts& node, const std::string& rule) {
     if (ports.copies[t] >= 0) layout.tensors[t].copy = static_cast<std::size_t>(ports.copies[t]);
   }
   std::size_t next = ports.scalars;
-  for (const auto member : scalars_of(rule).members) layout.scalars.emplace_back(member, next++);
+  for (const auto member : scalars_of(rule).members) {
+    const bool power = member == &UpdateParams::beta1_power || member == &UpdateParams::beta2_power;
+    if (power && node.attrs.get<bool>("counted")) {
+      layout.updates = next++;
+    } else {
+      layout.scalars.emplace_back(member, next++);
+    }
+  }
   if (ports.unscaled) layout.scalars.emplace_back(&UpdateParams::unscale, next++);
   if (ports.guarded) layout.ok = next;
   return layout;
@@ -163,6 +170,7 @@ Work prepare_update(const Facts& node, const Machine& machine) {
     }
     params.tensors = tensors;
     for (const auto& [member, input] : layout.scalars) params.*member = a.in[input];
+    params.updates = layout.updates ? a.input<std::int64_t>(*layout.updates) : nullptr;
     params.ok = layout.ok ? a.input<bool>(*layout.ok) : nullptr;
     kernels::update(stream, params);
   }};
