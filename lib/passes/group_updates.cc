@@ -26,6 +26,7 @@ struct Part {
   Value gradient = {};
   std::vector<Value> scalars = {};
   Value unscale = {}, ok = {};  ///< invalid where the update has none
+  Value decay = {};             ///< of an L2 penalty whose gradient the update adds
   graph::Attrs attrs = {};
 };
 
@@ -136,6 +137,12 @@ NewNode grouped(const std::vector<Part>& parts, const CopyOf& copy_of) {
     if (copy.valid()) node.inputs.push_back(copy);
   }
   node.inputs.insert(node.inputs.end(), first.scalars.begin(), first.scalars.end());
+  std::vector<std::int64_t> decayed;
+  for (const Part& part : parts) decayed.push_back(part.decay.valid() ? 1 : 0);
+  if (const auto one = std::ranges::find(decayed, 1); one != decayed.end()) {
+    node.inputs.push_back(parts[static_cast<std::size_t>(one - decayed.begin())].decay);
+    node.attrs.set("decayed", std::move(decayed));
+  }
   if (first.unscale.valid()) node.inputs.push_back(first.unscale);
   if (first.ok.valid()) node.inputs.push_back(first.ok);
   node.attrs.set("rule", first.rule);
@@ -145,6 +152,12 @@ NewNode grouped(const std::vector<Part>& parts, const CopyOf& copy_of) {
   return node;
 }
 
+/// Whether a node is the float32 Const of a number.
+bool is_number(const Node& node, double value) {
+  return node.is(graph::ops::k_const) && node.outputs[0] == graph::TensorType{DType::float32, {}} &&
+         node.attrs.get<std::vector<double>>("value") == std::vector{value};
+}
+
 /// The number of updates of which a value is the power beta^(updates + 1), or an invalid value.
 Value updates_of_power(const Graph& graph, Value power, Value beta) {
   const Node& node = graph.node(power.node);
@@ -152,8 +165,7 @@ Value updates_of_power(const Graph& graph, Value power, Value beta) {
   const Node& number = graph.node(node.inputs[1].node);
   if (!number.is(graph::ops::k_add_v2)) return {};
   const Node &updates = graph.node(number.inputs[0].node), &one = graph.node(number.inputs[1].node);
-  const bool counts = updates.is(graph::ops::k_cast) && one.is(graph::ops::k_const) &&
-                      one.attrs.get<std::vector<double>>("value") == std::vector{1.0} &&
+  const bool counts = updates.is(graph::ops::k_cast) && is_number(one, 1) &&
                       graph.type(updates.inputs[0]) == graph::TensorType{DType::int64, {}};
   return counts ? updates.inputs[0] : Value{};
 }
@@ -167,6 +179,61 @@ void absorb_powers(const Graph& graph, Part& part) {
   if (!updates.valid() || updates != updates_of_power(graph, power[1], beta[1])) return;
   power[0] = power[1] = updates;
   part.attrs.set("counted", true);
+}
+
+/// Lets updates add the gradients of L2 penalties, decay * (2 * variable), where nothing but the
+/// finite check reads the sums: it then checks the gradients without them. Returns the sums, with
+/// those gradients.
+std::map<Value, Value> absorb_decay(const Rewriter& rewriter, UpdateGroup& group) {
+  const Graph& graph = rewriter.graph();
+  std::map<Value, Value> replaced;
+  Value common;
+  for (std::size_t i = 0; i < group.parts.size(); ++i) {
+    Part& part = group.parts[i];
+    const Node& sum = graph.node(part.gradient.node);
+    if (!sum.is(graph::ops::k_add_v2) || graph.type(sum.inputs[1]) != sum.outputs[0]) continue;
+    const Node& product = graph.node(sum.inputs[1].node);
+    if (!product.is(graph::ops::k_mul)) continue;
+    const Node& twice = graph.node(product.inputs[1].node);
+    Value decay = product.inputs[0];
+    while (graph.node(decay.node).is(graph::ops::k_tile, graph::ops::k_reshape)) {
+      decay = graph.node(decay.node).inputs[0];
+    }
+    const std::vector<int>& readers = rewriter.users(part.gradient);
+    const bool all = std::all_of(readers.begin(), readers.end(), [&](int user) {
+      return user == group.ids[i] || (user >= 0 && graph.node(user).is(graph::ops::k_all_finite));
+    });
+    if (!all || !twice.is(graph::ops::k_mul) || graph.type(decay).shape.elements() != 1 ||
+        root(graph, twice.inputs[0]) != part.handles[0] ||
+        !is_number(graph.node(twice.inputs[1].node), 2) || (common.valid() && decay != common)) {
+      continue;
+    }
+    common = part.decay = decay;
+    const Node& cast = graph.node(sum.inputs[0].node);
+    const bool widened = cast.is(graph::ops::k_cast) && is_half(graph.type(cast.inputs[0]).dtype);
+    const Value gradient = widened ? cast.inputs[0] : sum.inputs[0];
+    replaced[part.gradient] = gradient;
+    part.gradient = gradient;
+  }
+  return replaced;
+}
+
+/// Lets finite checks read other values.
+void check_instead(Rewriter& rewriter, const std::map<Value, Value>& replaced) {
+  const int size = rewriter.graph().size();
+  for (int id = 0; id < size; ++id) {
+    const Node& node = rewriter.graph().node(id);
+    if (!node.is(graph::ops::k_all_finite)) continue;
+    NewNode check{.op = graph::ops::k_all_finite.name,
+                  .inputs = node.inputs,
+                  .attrs = node.attrs,
+                  .results = {{{id, 0}}}};
+    for (Value& input : check.inputs) {
+      if (const auto it = replaced.find(input); it != replaced.end()) input = it->second;
+    }
+    check.attrs.erase("Tin");
+    if (check.inputs != node.inputs) rewriter.add({std::move(check)}, id);
+  }
 }
 
 /// The CastVariable of a handle, or an invalid value.
@@ -273,12 +340,15 @@ Graph group_updates(const Graph& graph, const Target& target) {
   }
   const Graph kept = keep_casts(graph, target);
   Rewriter rewriter(kept, target.supports);
+  std::map<Value, Value> replaced;
   for (UpdateGroup& group : groups_of(kept)) {
     absorb_powers(kept, group.parts.front());
+    replaced.merge(absorb_decay(rewriter, group));
     NewNode node = grouped(group.parts, [&](Value handle) { return copy_of(rewriter, handle); });
     require(rewriter.add({std::move(node)}, group.ids.back()) >= 0, "an update was not grouped");
     for (const int id : group.ids) rewriter.remove(id);
   }
+  check_instead(rewriter, replaced);
   return absorb_reciprocals(prune(rewriter.finish()));
 }
 

@@ -74,7 +74,8 @@ graph::Graph fuse_softmax_loss(const graph::Graph& graph, const Target& target);
 /// where a kernel accepts it: one launch, however many variables a model has. A cast of a float32
 /// variable to 16 bits becomes a CastVariable, which the update writes together with the variable,
 /// so that a step does not read its weights again to cast them. It computes the powers of Adam's
-/// betas itself. Bit-identical.
+/// betas itself, and adds the gradients of L2 penalties. Bit-identical, except that the finite
+/// check does not see a sum with such a gradient that overflows float32: weights of about 1e37.
 graph::Graph group_updates(const graph::Graph& graph, const Target& target);
 
 /// Gives the 16-bit logits of a SoftmaxLoss, the weights and bias of their layer and all of their

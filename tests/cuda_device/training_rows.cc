@@ -80,7 +80,8 @@ Prepared prepare_grouped_update(const NodeView& node, const Capabilities&) {
                          .gradient_dtype = gradient.dtype,
                          .elements = variable.elements(),
                          .columns = variable.shape.back(),
-                         .padded_columns = gradient.shape.back()});
+                         .padded_columns = gradient.shape.back(),
+                         .decayed = !ports.decayed.empty() && ports.decayed[t] != 0});
       for (std::size_t i = 1; i < ports.rule.resources; ++i) {
         tensors.back().slots.at(i - 1) = a.in[ports.handle(t, i)].data;
       }
@@ -99,6 +100,7 @@ Prepared prepare_grouped_update(const NodeView& node, const Capabilities&) {
       p.beta2 = a.in[next++].data;
     }
     p.epsilon = a.in[next].data;
+    p.decay = ports.decayed.empty() ? nullptr : a.in[ports.decay()].data;
     p.unscale = ports.unscaled ? a.in[ports.unscale()].data : nullptr;
     p.ok = ports.guarded ? a.in.back().as<bool>() : nullptr;
     own::update(device().stream(), p);

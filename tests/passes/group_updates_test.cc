@@ -142,6 +142,41 @@ TEST_CASE("group_updates: updates of Adam compute the powers of their betas") {
   }
 }
 
+TEST_CASE("group_updates: an update adds the gradient of an L2 penalty that nothing else reads") {
+  for (const bool read : {false, true}) {
+    CAPTURE(read);
+    Variables variables;
+    Builder& b = variables.b;
+    const Shape shape{8, 4};
+    const Value gradient = b.placeholder("gradient", DType::bfloat16, shape);
+    const Value own = b.placeholder("own", DType::float32, shape);
+    const Value penalty = b.placeholder("penalty", DType::float32, {});
+    const Value weight =
+        b.add("ReadVariableOp", {variables.handles[0]}, {{"dtype", DType::float32}});
+    const Value twice = b.add("Mul", {weight, b.scalar(DType::float32, 2)});
+    const Value spread = b.add("Tile", {graph::ops::reshape(b, penalty, {1, 1}), b.ints({8, 4})});
+    const Value product = b.add("Mul", {spread, twice});
+    const Value sum = b.add("AddV2", {b.cast(gradient, DType::float32), product}, {}, "sum");
+    const Value ok = b.add("AllFinite", {sum, own}, {}, "ok");
+    const Value rate = b.scalar(DType::float32, 0.5);
+    b.add_node("ResourceApplyGradientDescent", {variables.handles[0], rate, sum, ok});
+    b.add_node("ResourceApplyGradientDescent", {variables.handles[1], rate, own, ok});
+    if (read) variables.graph.fetches().emplace_back("sum", sum);
+    const Graph grouped = variables.grouped();
+    const Node& update = *nodes(grouped, "GroupedUpdate").at(0);
+    const auto ports = graph::ops::grouped_update_ports(update.attrs);
+    REQUIRE(ports.tensors == 2);
+    const Node& check = *nodes(grouped, "AllFinite").at(0);
+    const Value used = {grouped.find(read ? "sum" : "gradient"), 0};
+    CHECK(update.inputs[ports.gradients] == used);
+    CHECK(check.inputs[0] == used);
+    CHECK(check.inputs[1] == update.inputs[ports.gradients + 1]);
+    CHECK(ports.decayed == (read ? std::vector<std::int64_t>{} : std::vector<std::int64_t>{1, 0}));
+    if (!read) CHECK(update.inputs[ports.decay()].node == grouped.find("penalty"));
+    CHECK(nodes(grouped, "AddV2").size() == (read ? 1 : 0));
+  }
+}
+
 TEST_CASE("group_updates: without a kernel nothing changes") {
   Variables variables;
   variables.update(0);

@@ -83,7 +83,8 @@ model:
     stem: {{type: conv2d, filters: 5, kernel_size: 3, padding: same, use_bias: false, from: image}}
     stem_norm: {{type: batch_normalization, from: stem}}
     stem_relu: {{type: relu, from: stem_norm}}
-    conv: {{type: conv2d, filters: 5, kernel_size: 3, padding: same, use_bias: false, from: stem_relu}}
+    conv:
+      {{type: conv2d, filters: 5, kernel_size: 3, padding: same, use_bias: false, kernel_regularizer: {{l2: 1e-3}}, from: stem_relu}}
     norm: {{type: batch_normalization, from: conv}}
     sum: {{type: add, from: [stem_relu, norm]}}
     relu: {{type: relu, from: sum}}

@@ -28,7 +28,8 @@ graph::Graph step_graph(std::string_view policy, std::int64_t batch);
 
 /// Two convolutions with a Relu each, the second one pooled, and a dense layer.
 graph::Graph conv_step_graph(std::string_view policy, std::int64_t batch);
-/// A residual block of convolutions and batch normalizations, without a 16-bit matmul.
+/// A residual block of convolutions, one with an L2 penalty, and batch normalizations, without a
+/// 16-bit matmul.
 graph::Graph residual_step_graph(std::string_view policy, std::int64_t batch);
 /// A block of a transformer on 16 patches, with AdamW and a schedule of the learning rate.
 graph::Graph transformer_step_graph(std::string_view policy, std::int64_t batch);

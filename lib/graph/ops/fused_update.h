@@ -33,7 +33,7 @@ struct FusedUpdatePorts {
 FusedUpdatePorts fused_update_ports(const Node& node);
 
 /// The inputs of a GroupedUpdate: the handles of each tensor, the gradient of each, the copies of
-/// those that have one, the rule's other inputs, `unscale`, `ok`.
+/// those that have one, the rule's other inputs, `decay`, `unscale`, `ok`.
 struct GroupedUpdatePorts {
   UpdatePorts rule;
   std::size_t tensors = 0;
@@ -42,12 +42,14 @@ struct GroupedUpdatePorts {
   std::size_t scalars = 0;
   std::size_t end = 0;  ///< number of inputs
   bool unscaled = false, guarded = false;
+  std::vector<std::int64_t> decayed = {};  ///< 0 or 1 per tensor; empty: no input `decay`
 
   /// The input of the handle `i` of a tensor: the variable, then its slots.
   std::size_t handle(std::size_t tensor, std::size_t i) const {
     return tensor * rule.resources + i;
   }
   std::size_t unscale() const { return end - (guarded ? 2 : 1); }
+  std::size_t decay() const { return unscale() - (unscaled ? 1 : 0); }
 };
 GroupedUpdatePorts grouped_update_ports(const Attrs& attrs);
 

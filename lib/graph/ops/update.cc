@@ -24,7 +24,9 @@
 // has the number of 16-bit copies of each tensor, 0 or 1: a CastVariable, which is written together
 // with its variable. A gradient and the copy may both have longer rows than the variable, which are
 // ignored and left as they are. With `counted` the inputs beta1_power and beta2_power are the
-// number of updates before this one, int64, and the powers are computed from it.
+// number of updates before this one, int64, and the powers are computed from it. The gradient of a
+// tensor that is `decayed` is the given one + decay * (2 * variable), as that of an L2 penalty;
+// decay: T follows the rule's scalars.
 //
 // CastVariable is a variable rounded to 16 bits and kept across steps: it is computed again when
 // the variable was written by an op other than a GroupedUpdate that writes both. With `columns` its
@@ -145,6 +147,9 @@ std::vector<Shape> infer_moving_averages(const InferContext& c) {
 std::vector<Shape> infer_grouped_update(const InferContext& c) {
   const GroupedUpdatePorts ports = grouped_update_ports(c.node.attrs);
   expect_inputs(c, ports.end);
+  if (!ports.decayed.empty() && ports.decayed.size() != ports.tensors) {
+    throw ShapeError(fmt::format("{} flags for {} tensors", ports.decayed.size(), ports.tensors));
+  }
   for (std::size_t t = 0; t < ports.tensors; ++t) {
     const TensorType gradient = c.input(ports.gradients + t);
     for (std::size_t i = 0; i < ports.rule.resources; ++i) {
@@ -233,8 +238,9 @@ GroupedUpdatePorts grouped_update_ports(const Attrs& attrs) {
   }
   ports.unscaled = attrs.get<bool>("unscaled");
   ports.guarded = attrs.get<bool>("guarded");
+  ports.decayed = attrs.get_or<std::vector<std::int64_t>>("decayed", {});
   ports.end = ports.scalars + ports.rule.inputs - ports.rule.resources - 1 +
-              (ports.unscaled ? 1 : 0) + (ports.guarded ? 1 : 0);
+              (ports.decayed.empty() ? 0 : 1) + (ports.unscaled ? 1 : 0) + (ports.guarded ? 1 : 0);
   return ports;
 }
 
@@ -283,13 +289,13 @@ std::vector<OpDef> update_ops() {
              "T: {float} = float, Targs: list(type), rule: string, packed: int = 0, guarded: bool "
              "= false, use_nesterov: bool = false, update_slots: bool = true",
              {.infer = infer_fused_update, .stateful = true, .stage = Stage::lowered}),
-      define(
-          "GroupedUpdate",
-          "args: Targs",
-          "T: {float} = float, Targs: list(type), rule: string, copies: list(int), unscaled: "
-          "bool = false, reciprocal: bool = false, guarded: bool = false, counted: bool = false, "
-          "use_nesterov: bool = false, update_slots: bool = true",
-          {.infer = infer_grouped_update, .stateful = true, .stage = Stage::lowered}),
+      define("GroupedUpdate",
+             "args: Targs",
+             "T: {float} = float, Targs: list(type), rule: string, copies: list(int), unscaled: "
+             "bool = false, reciprocal: bool = false, guarded: bool = false, decayed: list(int) = "
+             "[], counted: bool = false, "
+             "use_nesterov: bool = false, update_slots: bool = true",
+             {.infer = infer_grouped_update, .stateful = true, .stage = Stage::lowered}),
       define("MovingAverages",
              "args: Targs",
              "Targs: list(type), momentum: list(float), share: list(float), guarded: bool = false",

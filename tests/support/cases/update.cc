@@ -77,6 +77,11 @@ std::vector<OpCase> optimizer_cases() {
            .terms = 16,
            .magnitude = 8,
            .check_gradient = false});
+      OpCase decayed = cases.back();
+      decayed.name += ", decayed";
+      decayed.attrs.set("decayed", std::vector<std::int64_t>{1, 0});
+      decayed.inputs.insert(decayed.inputs.end() - 2, number(0.125));
+      cases.push_back(std::move(decayed));
     }
   }
   Operand updates = indices({}, 0, 100, DType::int64);

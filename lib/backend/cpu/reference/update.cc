@@ -302,7 +302,13 @@ Prepared prepare_grouped(const NodeView& node, const Capabilities&) {
         }
         for (std::size_t t = 0; t < ports.tensors; ++t) {
           const TensorView gradient{DType::float32, shapes[t], a.workspace};
-          unscale(a.in[ports.gradients + t], factor, gradient);
+          const bool decayed = !ports.decayed.empty() && ports.decayed[t] != 0;
+          unscale(a.in[ports.gradients + t], decayed ? 1.0F : factor, gradient);
+          for (std::int64_t i = 0; decayed && i < gradient.elements(); ++i) {
+            const float w = a.in[ports.handle(t, 0)].as<float>()[i];
+            float& g = gradient.as<float>()[i];
+            g = (g + *a.in[ports.decay()].as<float>() * (w * 2)) * factor;
+          }
           std::vector<TensorView> in;
           for (std::size_t i = 0; i < ports.rule.resources; ++i) {
             in.push_back(a.in[ports.handle(t, i)]);

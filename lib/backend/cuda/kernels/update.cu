@@ -162,6 +162,7 @@ struct Entry {
   std::int32_t first_block;
   DType gradient_dtype, copy_dtype;
   bool packed;  ///< all addresses are aligned for packs
+  bool decayed;
 };
 
 /// The tensors of one launch, whose arguments may have 4 KiB.
@@ -173,11 +174,17 @@ struct Entries {
   int count;
 };
 
+/// By which gradients are multiplied, and twice the variable in those of an L2 penalty.
+template <class C>
+struct Factors {
+  C unscale, decay;
+};
+
 /// The elements from i * width on, with a gradient of dtype G.
 template <int width, class G, class T, class R>
 __device__ inline void update_at(const R& rule,
                                  const Entry<T>& t,
-                                 Compute<T> unscale,
+                                 Factors<Compute<T>> factors,
                                  std::int64_t i) {
   using C = Compute<T>;
   // Of gradient and copy.
@@ -191,7 +198,9 @@ __device__ inline void update_at(const R& rule,
     C weight = load(w.element[e]);
     C slot[3] = {};
     for (int k = 0; k < R::k_slots; ++k) slot[k] = load(slots[k].element[e]);
-    rule(static_cast<C>(load(g.element[e])) * unscale, weight, slot);
+    C gradient = static_cast<C>(load(g.element[e]));
+    if (t.decayed) gradient += factors.decay * (weight * C(2));
+    rule(gradient * factors.unscale, weight, slot);
     w.element[e] = store<T>(weight);
     for (int k = 0; k < R::k_slots; ++k) slots[k].element[e] = store<T>(slot[k]);
   }
@@ -212,15 +221,18 @@ __device__ inline void update_at(const R& rule,
 
 /// A tensor by all of its blocks: `first` of `step` threads.
 template <class G, class T, class R>
-__device__ inline void update_tensor(
-    const R& rule, const Entry<T>& t, Compute<T> unscale, std::int64_t first, std::int64_t step) {
+__device__ inline void update_tensor(const R& rule,
+                                     const Entry<T>& t,
+                                     Factors<Compute<T>> factors,
+                                     std::int64_t first,
+                                     std::int64_t step) {
   constexpr int k_width = k_pack_width<T>;
   const std::int64_t packs = t.packed ? t.elements / k_width : 0;
   for (std::int64_t i = first; i < packs; i += step) {
-    update_at<k_width, G>(rule, t, unscale, i);
+    update_at<k_width, G>(rule, t, factors, i);
   }
   for (std::int64_t i = packs * k_width + first; i < t.elements; i += step) {
-    update_at<1, G>(rule, t, unscale, i);
+    update_at<1, G>(rule, t, factors, i);
   }
 }
 
@@ -229,13 +241,14 @@ __global__ void update_kernel(R rule,
                               Numbers<const T*> numbers,
                               const T* unscale,
                               bool reciprocal,
+                              const T* decay,
                               Entries<T> tensors,
                               const bool* ok) {
   if (ok != nullptr && !*ok) return;
   rule.numbers = load_numbers(numbers);
   rule.prepare();
   const Compute<T> given = unscale == nullptr ? Compute<T>(1) : load(*unscale);
-  const Compute<T> factor = reciprocal ? Compute<T>(1) / given : given;
+  const Factors<Compute<T>> factors{reciprocal ? Compute<T>(1) / given : given, number(decay)};
   int n = 0;
   while (n + 1 < tensors.count && tensors.entry[n + 1].first_block <= block()) ++n;
   const Entry<T>& t = tensors.entry[n];
@@ -245,13 +258,13 @@ __global__ void update_kernel(R rule,
   const std::int64_t step = (end - t.first_block) * threads();
   if constexpr (std::is_same_v<T, float>) {
     if (t.gradient_dtype == DType::float16) {
-      return update_tensor<float16>(rule, t, factor, first, step);
+      return update_tensor<float16>(rule, t, factors, first, step);
     }
     if (t.gradient_dtype == DType::bfloat16) {
-      return update_tensor<bfloat16>(rule, t, factor, first, step);
+      return update_tensor<bfloat16>(rule, t, factors, first, step);
     }
   }
-  update_tensor<T>(rule, t, factor, first, step);
+  update_tensor<T>(rule, t, factors, first, step);
 }
 
 template <class T>
@@ -267,7 +280,8 @@ Entry<T> entry_of(const UpdatedTensor& from, std::size_t slots) {
               .first_block = 0,
               .gradient_dtype = from.gradient_dtype,
               .copy_dtype = from.copy_dtype,
-              .packed = aligned(from.variable, 16)};
+              .packed = aligned(from.variable, 16),
+              .decayed = from.decayed};
   to.packed = to.packed && aligned(from.gradient, size_bytes(from.gradient_dtype) * k_width);
   to.packed = to.packed && aligned(from.copy, size_bytes(from.copy_dtype) * k_width);
   for (std::size_t k = 0; k < slots; ++k) {
@@ -305,6 +319,7 @@ void run(Stream stream, const UpdateParams& p, const R& rule) {
            numbers,
            at(p.unscale),
            p.reciprocal,
+           at(p.decay),
            entries,
            p.ok);
     entries.count = 0;

@@ -41,18 +41,20 @@ struct UpdatedTensor {
   /// read and written. Equal rows: any two equal numbers.
   std::int64_t columns = 0;
   std::int64_t padded_columns = 0;
+  bool decayed = false;  ///< the gradient is `gradient` + decay * (2 * variable)
 };
 
 /// One launch for up to 48 tensors. Variables and slots have `dtype`; so have gradients, which may
 /// also be float16 or bfloat16 where it is float32. Gradients are multiplied by `unscale` in the
-/// compute dtype first. Hyperparameters and `unscale` are scalars of `dtype` in device memory, null
-/// where the update has none.
+/// compute dtype first. Hyperparameters, `decay` and `unscale` are scalars of `dtype` in device
+/// memory, null where the update has none.
 struct UpdateParams {
   Update update{};
   DType dtype{};                                ///< floating
   std::span<const UpdatedTensor> tensors = {};  ///< host memory that holds device addresses
   const void* unscale = nullptr;
-  bool reciprocal = false;     ///< of `unscale`
+  bool reciprocal = false;  ///< of `unscale`
+  const void* decay = nullptr;
   const void* rate = nullptr;  ///< lr; alpha of gradient_descent
   const void* momentum = nullptr;
   const void* rho = nullptr;

@@ -90,6 +90,7 @@ struct UpdateLayout {
     std::size_t variable = 0;  ///< its slots follow
     std::size_t gradient = 0;
     std::optional<std::size_t> copy = {};
+    bool decayed = false;
   };
   std::vector<Tensor> tensors = {};
   std::size_t slots = 0;  ///< per tensor
@@ -120,6 +121,7 @@ UpdateLayout layout_of_group(const Facts& node, const std::string& rule) {
   for (std::size_t t = 0; t < ports.tensors; ++t) {
     layout.tensors.push_back({.variable = ports.handle(t, 0), .gradient = ports.gradients + t});
     if (ports.copies[t] >= 0) layout.tensors[t].copy = static_cast<std::size_t>(ports.copies[t]);
+    layout.tensors[t].decayed = !ports.decayed.empty() && ports.decayed[t] != 0;
   }
   std::size_t next = ports.scalars;
   for (const auto member : scalars_of(rule).members) {
@@ -130,6 +132,7 @@ UpdateLayout layout_of_group(const Facts& node, const std::string& rule) {
       layout.scalars.emplace_back(member, next++);
     }
   }
+  if (!ports.decayed.empty()) layout.scalars.emplace_back(&UpdateParams::decay, next++);
   if (ports.unscaled) layout.scalars.emplace_back(&UpdateParams::unscale, next++);
   if (ports.guarded) layout.ok = next;
   return layout;
@@ -147,6 +150,7 @@ Work prepare_update(const Facts& node, const Machine& machine) {
     const graph::TensorType& gradient = node.input(tensor.gradient);
     const Shape& variable = node.input(tensor.variable).shape;
     tensors.push_back({.gradient_dtype = gradient.dtype, .elements = variable.elements()});
+    tensors.back().decayed = tensor.decayed;
     if (variable.rank() > 0) {
       tensors.back().columns = variable.back();
       tensors.back().padded_columns = gradient.shape.back();
