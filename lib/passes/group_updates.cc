@@ -191,7 +191,9 @@ std::map<Value, Value> absorb_decay(const Rewriter& rewriter, UpdateGroup& group
   for (std::size_t i = 0; i < group.parts.size(); ++i) {
     Part& part = group.parts[i];
     const Node& sum = graph.node(part.gradient.node);
-    if (!sum.is(graph::ops::k_add_v2) || graph.type(sum.inputs[1]) != sum.outputs[0]) continue;
+    if (!sum.is(graph::ops::k_add_v2) || graph.type(sum.inputs[0]) != graph.type(sum.inputs[1])) {
+      continue;
+    }
     const Node& product = graph.node(sum.inputs[1].node);
     if (!product.is(graph::ops::k_mul)) continue;
     const Node& twice = graph.node(product.inputs[1].node);

@@ -22,10 +22,9 @@
 // It computes in float32 for 16-bit x and rounds y once.
 //
 // Lowering adds the sums around it, each rounded to T before it is used:
-//   LayerNorm      with an addend, of the shape of x or of its last axes, normalizes x + addend,
-//   which
-//                  is an output as well
-//   LayerNormGrad  adds the last `x_addends` of its addends to x_backprop, the others to y_backprop
+//   LayerNorm      normalizes x + addend and stores it; an addend has the shape of x or of its last
+//                  axes
+//   LayerNormGrad  adds the last `x_addends` addends to x_backprop, the others to y_backprop
 
 #include <fmt/core.h>
 
