@@ -95,8 +95,13 @@ data::DataOptions data_options(const LoadedConfig& loaded) {
   options.sample_weight = spec.sample_weight.value_or("");
   options.labels_are_values = loaded.spec.regression();
   Diagnostics checked;  // load_config did
-  options.labels_are_class_numbers =
-      nn::make_loss(loaded.spec.loss, checked)->label_kind() == nn::LabelKind::classes;
+  for (const config::TrainedOutput& output : config::trained_outputs(loaded.spec, checked)) {
+    options.labels_are_class_numbers =
+        nn::make_loss(output.loss, checked)->label_kind() == nn::LabelKind::classes;
+    if (!output.key.empty()) {
+      options.outputs.push_back({output.key, options.labels_are_class_numbers});
+    }
+  }
   options.validation_split = spec.validation_split;
   options.text = spec.text;
   options.encoding = loaded.table;

@@ -23,13 +23,22 @@ namespace {
 nn::DataShape fitting_data(const nn::StepSpec& step_spec) {
   nn::DataShape data;
   data.sample = nn::sample_shape(step_spec.model);
-  const Shape& output = step_spec.output.shape;
-  if (step_spec.loss->label_kind() == nn::LabelKind::classes) {
-    data.label = Shape(output.dims().first(output.rank() - 1));  // a class at each position
-  } else {
-    data.label = output;
-    data.label_dtype = DType::float32;
+  for (const nn::TrainedOutput& output : step_spec.outputs) {
+    const Shape& shape = output.form.shape;
+    const bool classes = output.loss->label_kind() == nn::LabelKind::classes;
+    // A class at each position.
+    data.label = classes ? Shape(shape.dims().first(shape.rank() - 1)) : shape;
+    data.label_dtype = classes ? DType::int32 : DType::float32;
+    data.labels.push_back({data.label_dtype, data.label});
   }
+  if (data.labels.size() == 1) {
+    data.labels.clear();
+    return data;
+  }
+  std::int64_t values = 0;
+  for (const graph::TensorType& label : data.labels) values += label.shape.elements();
+  data.label = {values};
+  data.label_dtype = DType::float32;
   return data;
 }
 

@@ -338,7 +338,7 @@ int predict(const PredictFlags& state) {
   train::load_weights(used.checkpoint, session.state());
   const Tensor outputs = train::predict(session, asked.data.train.images.view());
 
-  const nn::Loss& loss = *session.step_spec().loss;
+  const nn::Loss& loss = *session.step_spec().outputs[0].loss;
   const auto width = static_cast<std::size_t>(outputs.elements() / samples);
   const auto classes = static_cast<std::size_t>(outputs.shape().back());
   const bool positions = loss.label_kind() == nn::LabelKind::classes && classes < width;

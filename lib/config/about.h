@@ -30,6 +30,8 @@ struct About {
   std::string_view bare = {};
   bool bare_number = false;            ///< a number may be written bare too (`loss_scale: 1024`)
   std::string_view bare_pattern = {};  ///< and strings that match this regex (`device: cuda:1`)
+  /// A Typed: a map without `type` is one from names to such values, which is stored unread.
+  bool by_name = false;
 };
 
 /// An entry of an enum's name table: `constexpr std::array k_modes{Named{Mode::same, "same"},
@@ -50,7 +52,7 @@ constexpr std::string_view name_of(E value, const std::array<Named<E>, N>& table
 /// sgd` or `optimizer: {type: sgd, momentum: 0.9}`. The fields are not read here: the module that
 /// owns the type reads them from `node` (a map without the key `type`).
 struct Typed {
-  std::string type;
+  std::string type;  ///< none of a map from names
   Node node;
   Where where;  ///< of the name
 

@@ -67,14 +67,24 @@ class Expander {
     for (const Node::Entry& entry : blocks.entries) read(entry);
   }
 
-  void expand(Node& model) {
+  void expand(Node& root, Node& model) {
     Node* nodes = model.find("nodes");
     if (nodes == nullptr || nodes->kind != Kind::map) return;
     const Node written = *nodes;
     Scope top;
     top.top = true;
     nodes->entries = expand_nodes(written, std::move(top));
-    if (Node* outputs = model.find("outputs")) rename(*outputs, scope_of(written, {}, true));
+    const Scope whole = scope_of(written, {}, true);
+    if (Node* outputs = model.find("outputs")) rename(*outputs, whole);
+    for (const char* key : {"loss", "loss_weights", "metrics"}) {
+      Node* by_output = root.find(key);
+      if (by_output == nullptr || by_output->find("type") != nullptr) continue;
+      for (Node::Entry& entry : by_output->entries) {
+        Node name = Node::scalar(entry.key);
+        rename(name, whole);
+        entry.key = name.text;
+      }
+    }
     for (const auto& [name, block] : blocks_) {
       if (used_.count(name) == 0 && !unknown_) {
         diagnostics_.error(block.nodes->where, fmt::format("block '{}' is used by no node", name));
@@ -353,7 +363,7 @@ void expand_blocks(Node& root, Diagnostics& diagnostics) {
     diagnostics.error(blocks.where, "blocks are used by model.nodes, which is not there");
     return;
   }
-  Expander(blocks.value, diagnostics).expand(*model);
+  Expander(blocks.value, diagnostics).expand(root, *model);
 }
 
 }  // namespace halfstep::config

@@ -85,6 +85,7 @@ class Describer final : public Fields {
   void visit(std::string_view name, FieldRef ref, const About& about) override {
     FieldDoc& field = add(name, std::visit([](const auto* v) { return type_of(v); }, ref), about);
     field.usual = written(value_node(ref));
+    if (about.by_name) field.type += ", or map of these by output";
     std::visit([&field](const auto* value) { describe(field, *value); }, ref);
   }
 

@@ -69,6 +69,7 @@ Node value_node(const WordRef& word) {
 
 Node value_node(const TypedRef& typed) {
   if (!typed.value) return {};
+  if (typed.value->type.empty() && !typed.value->node.entries.empty()) return typed.value->node;
   Node type = value_node(typed.value->type);
   const std::vector<Node::Entry>& fields = typed.value->node.entries;
   if (fields.empty()) return type;

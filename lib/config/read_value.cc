@@ -228,7 +228,10 @@ bool read_value(const Node& node, std::vector<NamedNumber>& v, const About& a, D
   return good;
 }
 
-std::optional<std::size_t> read_name(const Node& node, const WordRef& field, Diagnostics& out) {
+std::optional<std::size_t> read_name(const Node& node,
+                                     const WordRef& field,
+                                     const About&,
+                                     Diagnostics& out) {
   const std::span<const std::string_view> words = field.names;
   if (node.kind == Node::Kind::scalar) {
     const auto found = std::ranges::find(words, node.text);
@@ -243,7 +246,10 @@ std::optional<std::size_t> read_name(const Node& node, const WordRef& field, Dia
   return std::nullopt;
 }
 
-std::optional<Typed> read_name(const Node& node, const TypedRef& field, Diagnostics& out) {
+std::optional<Typed> read_name(const Node& node,
+                               const TypedRef& field,
+                               const About& about,
+                               Diagnostics& out) {
   Typed typed;
   typed.where = node.where;
   if (node.kind == Node::Kind::scalar) {
@@ -259,6 +265,10 @@ std::optional<Typed> read_name(const Node& node, const TypedRef& field, Diagnost
     return std::nullopt;
   }
   const Node* type = node.find("type");
+  if (type == nullptr && about.by_name && !node.entries.empty()) {
+    typed.node = node;
+    return typed;
+  }
   if (type == nullptr) {
     out.error(node.where, "missing required key 'type'");
     return std::nullopt;

@@ -27,8 +27,14 @@ bool read_value(const Node& node, std::vector<NamedExtents>& v, const About& a, 
 bool read_value(const Node& node, std::vector<NamedNumber>& v, const About& a, Diagnostics& out);
 
 /// The index of the name at `node`.
-std::optional<std::size_t> read_name(const Node& node, const WordRef& field, Diagnostics& out);
-/// A name, or a map with the key `type`.
-std::optional<Typed> read_name(const Node& node, const TypedRef& field, Diagnostics& out);
+std::optional<std::size_t> read_name(const Node& node,
+                                     const WordRef& field,
+                                     const About& about,
+                                     Diagnostics& out);
+/// A name, or a map with the key `type`; with about.by_name also one from names to such values.
+std::optional<Typed> read_name(const Node& node,
+                               const TypedRef& field,
+                               const About& about,
+                               Diagnostics& out);
 
 }  // namespace halfstep::config

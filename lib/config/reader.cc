@@ -61,9 +61,9 @@ void read_value(const Node& node,
 }
 
 template <class T>
-void read_value(const Node& node, const NamedRef<T>& field, const About&, Diagnostics& out) {
+void read_value(const Node& node, const NamedRef<T>& field, const About& about, Diagnostics& out) {
   std::optional<T> read;
-  if (!field.nullable || node.kind != Node::Kind::null) read = read_name(node, field, out);
+  if (!field.nullable || node.kind != Node::Kind::null) read = read_name(node, field, about, out);
   if (read || field.nullable) field.value = std::move(read);
 }
 

@@ -7,6 +7,7 @@
 #include "config/blocks.h"
 #include "config/merge.h"
 #include "config/node.h"
+#include "config/outputs.h"
 #include "config/printer.h"
 #include "config/yaml.h"
 #include "core/hash.h"
@@ -34,11 +35,6 @@ void copy_origins(Node& printed, const RunSpec& spec) {
   printed.where = spec.where(printed.where.path);
   for (Node& item : printed.items) copy_origins(item, spec);
   for (Node::Entry& entry : printed.entries) copy_origins(entry.value, spec);
-}
-
-/// The metrics of a config that names none: a regression has no right and wrong answers to count.
-std::vector<std::string> usual_metrics(const RunSpec& spec) {
-  return spec.regression() ? std::vector<std::string>{"mean_absolute_error"} : RunSpec().metrics;
 }
 
 /// Drops the keys of the other form of a model.
@@ -71,11 +67,11 @@ Where RunSpec::where(std::string_view path) const {
   return found;
 }
 
-bool RunSpec::regression() const {
+bool is_regression(std::string_view loss) {
   // The layers above hold the losses themselves; a test compares this list with them.
   constexpr std::array<std::string_view, 3> k_of_values{
       "huber", "mean_absolute_error", "mean_squared_error"};
-  return contains(k_of_values, loss.type);
+  return contains(k_of_values, loss);
 }
 
 std::vector<std::string> RunSpec::epoch_metrics() const {
@@ -113,10 +109,12 @@ void ModelSpec::fields(Fields& f) {
                   "`nodes` is its output, unless `output` names another; they read `input`, or "
                   "what `inputs` lists, and `$heads` stands for a parameter. `config show` prints "
                   "the nodes that they become."});
-  f.field("outputs",
-          outputs,
-          {.doc = "Names of the nodes that are the model's outputs, `name:1` for the second output "
-                  "of a node that has several. Training takes one output."});
+  f.field(
+      "outputs",
+      outputs,
+      {.doc = "Names of the nodes that are the model's outputs, `name:1` for the second output "
+              "of a node that has several. Several are trained together: the labels of each are "
+              "arrays of an npz with its name."});
 }
 
 void RunSpec::fields(Fields& f) {
@@ -138,8 +136,15 @@ void RunSpec::fields(Fields& f) {
           loss,
           {},
           {.doc = "The value that training minimizes: the name of a loss, or a map with `type` and "
-                  "its arguments.",
-           .required = true});
+                  "its arguments. Of several outputs it is the weighted sum of their losses, of "
+                  "this one or of those in a map from outputs: {digit: "
+                  "sparse_categorical_crossentropy, offset: {type: huber, delta: 0.5}}.",
+           .required = true,
+           .by_name = true});
+  f.field("loss_weights",
+          loss_weights,
+          {.doc = "Factors of the losses of several outputs in their sum, by output, as {digit: 1, "
+                  "offset: 0.1}; outputs that are not named have 1."});
   f.field(
       "optimizer",
       optimizer,
@@ -150,7 +155,10 @@ void RunSpec::fields(Fields& f) {
   f.field("metrics",
           metrics,
           {.doc = "Metrics measured beside the loss on every split; the default for "
-                  "mean_squared_error is mean_absolute_error."});
+                  "mean_squared_error is mean_absolute_error. Those of several outputs are named "
+                  "`<output>_<metric>`, as reports name them, or given in a map from outputs: "
+                  "{digit: accuracy}; a name without an output is measured for each.",
+           .by_name = true});
   f.section("training", training, {.doc = "Length of training, batches, and checkpoints."});
   f.section("report", report, {.doc = "Reports of the run."});
   f.section("device",
@@ -167,6 +175,7 @@ RunSpec parse_run_spec(const Node& node, Diagnostics& diagnostics) {
   RunSpec spec;
   spec.source = node;
   expand_blocks(spec.source, diagnostics);
+  expand_metrics(spec.source, diagnostics);
   spell_out_all(spec.source);
   read(spec.source, spec, diagnostics);
   if (spec.source.find("metrics") == nullptr) spec.metrics = usual_metrics(spec);

@@ -34,6 +34,9 @@ struct Warning {
   std::string message;
 };
 
+/// Whether the loss compares real values, so that the outputs are no classes.
+bool is_regression(std::string_view loss);
+
 struct RunSpec {
   std::int64_t version = 1;
   std::string name = "run";
@@ -41,9 +44,12 @@ struct RunSpec {
   DataSpec data;
   ModelSpec model;
   PrecisionSpec precision;
-  Typed loss;       ///< its type is not checked here
-  Typed optimizer;  ///< its type is not checked here
-  /// A config without metrics gets accuracy, for a regression mean_absolute_error.
+  /// Its type is not checked here; of several outputs also a map from outputs (config/outputs.h).
+  Typed loss;
+  std::vector<NamedNumber> loss_weights;  ///< by output; others weigh 1
+  Typed optimizer;                        ///< its type is not checked here
+  /// A config without metrics gets accuracy, for a regression mean_absolute_error. Those of several
+  /// outputs are `<output>_<metric>`, and the first ones their losses.
   std::vector<std::string> metrics{"accuracy"};
   TrainingSpec training;
   ReportSpec report;
@@ -57,8 +63,8 @@ struct RunSpec {
   /// Where the value at a config path (`training.epochs`) was given. A value that is left to its
   /// default has no file; its path is filled in always.
   Where where(std::string_view path) const;
-  /// Whether the loss compares real values, so that the outputs are no classes.
-  bool regression() const;
+  /// Whether the model's only loss compares real values.
+  bool regression() const { return is_regression(loss.type); }
   /// The metrics that an epoch has a value of: `loss` and `metrics`, with a validation split also
   /// with `val_` before.
   std::vector<std::string> epoch_metrics() const;

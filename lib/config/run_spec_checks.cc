@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "config/node.h"
+#include "config/outputs.h"
 #include "config/run_spec.h"
 #include "config/scalar.h"
 #include "config/spec_checks.h"
@@ -24,6 +25,7 @@ class Checks : CheckedSpec {
     top();
     check_data(*this);
     sequential_or_graph();
+    trained_outputs(spec_, diagnostics_);
     policy_and_rewrite();
     loss_scale();
     overrides();

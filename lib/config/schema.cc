@@ -201,6 +201,13 @@ class SchemaWriter final : public Fields {
           }
         },
         field);
+    if (about.by_name) {
+      const Json usual = schema.contains("default") ? schema["default"] : Json();
+      schema.erase("default");
+      const Json map{{"type", "object"}, {"minProperties", 1}, {"additionalProperties", schema}};
+      schema = {{"anyOf", {schema, map}}};
+      if (!usual.is_null()) schema["default"] = usual;
+    }
     add(name, std::move(schema), about);
   }
 

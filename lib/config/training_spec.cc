@@ -46,7 +46,8 @@ std::optional<Target> parse_target(std::string_view text) {
   } else {
     target.at_most = smaller_is_better(metric);
   }
-  constexpr std::string_view k_name = "abcdefghijklmnopqrstuvwxyz0123456789_.";
+  constexpr std::string_view k_name =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
   if (metric.empty() || metric.find_first_not_of(k_name) != std::string_view::npos) {
     return std::nullopt;
   }

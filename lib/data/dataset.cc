@@ -86,16 +86,16 @@ void check_labels(const SplitView& split, std::int64_t classes, std::string_view
   }
 }
 
-void check_indices(const SplitView& split,
+void check_indices(const TensorView& samples,
                    std::int64_t first,
                    std::int64_t count,
                    std::int64_t limit,
                    std::string_view what) {
-  const std::int64_t each = split.images.shape.elements() / split.samples();
-  for (std::int64_t sample = 0; sample < split.samples(); ++sample) {
+  const std::int64_t each = samples.shape.elements() / samples.shape[0];
+  for (std::int64_t sample = 0; sample < samples.shape[0]; ++sample) {
     const std::int64_t begin = sample * each + first;
     for (std::int64_t i = begin; i < begin + count; ++i) {
-      const double value = element_as_double(split.images, i);
+      const double value = element_as_double(samples, i);
       if (value >= 0 && value < static_cast<double>(limit) && value == std::floor(value)) continue;
       throw UserError(ErrorKind::data,
                       {},

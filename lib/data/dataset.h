@@ -50,6 +50,15 @@ struct InputPart {
   std::int64_t index_limit = 0;  ///< of values that are indices; 0: they are none
 };
 
+/// The labels of an output of a model of several; the values of all follow each other in a label.
+struct LabelPart {
+  std::string name;
+  bool class_numbers = false;    ///< integers [N, k] are a class at each of k positions
+  Shape shape = {};              ///< of one label; rank 0 for a single number
+  DType dtype = DType::float32;  ///< as in a Split of this output alone; int32 for class numbers
+  std::int64_t classes = 0;      ///< of class numbers, one more than the largest
+};
+
 /// One file a data set was read from.
 struct SourceFile {
   std::string path;
@@ -65,6 +74,7 @@ struct Dataset {
   std::vector<std::string> class_names;  ///< empty when not known
   Shape sample_shape;                    ///< of one image, such as [28, 28, 1]
   std::vector<InputPart> inputs;         ///< of several, and of generated samples; else empty
+  std::vector<LabelPart> outputs;        ///< of several; labels are float32 then, and no classes
   std::optional<Layout> layout;          ///< of samples in the files, where they have channels
   std::optional<TableEncoding> table;    ///< of a csv
   std::optional<TextVocabulary> text;    ///< of a text, and of a csv with a column of texts
@@ -92,6 +102,7 @@ struct DataOptions {
   std::optional<Layout> layout;      ///< of stored samples; see find_layout for the default
   std::optional<Shape> model_input;  ///< the shape of a sample that the model takes
   std::vector<InputPart> inputs;     ///< of an npz, see read_inputs; empty: the model has one
+  std::vector<LabelPart> outputs;    ///< of an npz, see read_labels; empty: the model has one
   /// By label, for data that has no names of its own; empty: the classes have numbers.
   std::vector<std::string> class_names;
   ImageForm pictures;             ///< of an image_folder; see list_image_folder
@@ -156,9 +167,9 @@ void check_batch_size(std::int64_t batch_size, std::int64_t samples, const Where
 /// Errors: UserError(data) naming the first label that is not. `what` is the source it names.
 void check_labels(const SplitView& split, std::int64_t classes, std::string_view what);
 
-/// The values [first, first + count) of every sample must be whole numbers in [0, limit).
-/// Errors: UserError(data) naming the first one that is not. `what` is the source it names.
-void check_indices(const SplitView& split,
+/// The values [first, first + count) of each sample in a tensor must be whole numbers in [0,
+/// limit). Errors: UserError(data) naming the first one that is not. `what` is the source it names.
+void check_indices(const TensorView& samples,
                    std::int64_t first,
                    std::int64_t count,
                    std::int64_t limit,

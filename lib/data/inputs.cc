@@ -12,8 +12,57 @@
 namespace halfstep::data {
 namespace {
 
-std::string array_of(std::string_view prefix, const InputPart& part) {
+/// Of an input or an output.
+template <class Part>
+std::string array_of(std::string_view prefix, const Part& part) {
   return fmt::format("{}{}", prefix, part.name);
+}
+
+template <class Part>
+bool has_any(const NpzReader& npz, std::string_view prefix, std::span<const Part> parts) {
+  return std::ranges::any_of(
+      parts, [&](const Part& part) { return npz.contains(array_of(prefix, part)); });
+}
+
+/// That the archive lacks the array of one of the parts, which is the `kind` of that name.
+template <class Part>
+UserError missing(const NpzReader& npz,
+                  std::string_view prefix,
+                  const Part& part,
+                  std::string_view kind,
+                  std::span<const Part> parts) {
+  const std::string name = array_of(prefix, part);
+  const std::vector<std::string> there = npz.names();
+  std::vector<std::string> others = there;
+  for (const Part& other : parts) std::erase(others, array_of(prefix, other));
+  return {ErrorKind::data,
+          {npz.path(), 0, 0, ""},
+          fmt::format("has no array {} for the {} '{}'; it has {}",
+                      name,
+                      kind,
+                      part.name,
+                      fmt::join(there, ", ")),
+          did_you_mean(name, others)};
+}
+
+/// Copies the rows of arrays [N, ...] of one dtype side by side.
+Tensor side_by_side(std::span<const Tensor> arrays) {
+  const std::int64_t rows = arrays[0].shape()[0];
+  std::int64_t total = 0;
+  for (const Tensor& array : arrays) total += array.elements() / rows;
+  Tensor all(arrays[0].dtype(), {rows, total});
+  std::byte* to = all.as<std::byte>();
+  const std::size_t row = all.bytes() / static_cast<std::size_t>(rows);
+  for (const Tensor& array : arrays) {
+    const std::size_t width = array.bytes() / static_cast<std::size_t>(rows);
+    parallel_for(rows, 256, [&](std::int64_t begin, std::int64_t end) {
+      for (auto k = static_cast<std::size_t>(begin); k < static_cast<std::size_t>(end); ++k) {
+        std::memcpy(to + k * row, array.as<std::byte>() + k * width, width);
+      }
+    });
+    to += width;
+  }
+  return all;
 }
 
 /// Up to this float32 holds every whole number.
@@ -39,16 +88,7 @@ Tensor read_input(const NpzReader& npz,
                   const DataOptions& options) {
   const std::string name = array_of(prefix, part);
   if (!npz.contains(name)) {
-    const std::vector<std::string> there = npz.names();
-    std::vector<std::string> others = there;
-    for (const InputPart& other : options.inputs) std::erase(others, array_of(prefix, other));
-    throw UserError(ErrorKind::data,
-                    {npz.path(), 0, 0, ""},
-                    fmt::format("has no array {} for the input '{}'; it has {}",
-                                name,
-                                part.name,
-                                fmt::join(there, ", ")),
-                    did_you_mean(name, others));
+    throw missing(npz, prefix, part, "input", std::span<const InputPart>(options.inputs));
   }
   Tensor array = npz.read(name);
   const Shape stored = array.shape();
@@ -79,8 +119,7 @@ Tensor read_input(const NpzReader& npz,
 }  // namespace
 
 bool has_inputs(const NpzReader& npz, std::string_view prefix, std::span<const InputPart> inputs) {
-  return std::ranges::any_of(
-      inputs, [&](const InputPart& part) { return npz.contains(array_of(prefix, part)); });
+  return has_any(npz, prefix, inputs);
 }
 
 Tensor read_inputs(const NpzReader& npz,
@@ -88,7 +127,6 @@ Tensor read_inputs(const NpzReader& npz,
                    const DataOptions& options,
                    bool keeps_bytes) {
   std::vector<Tensor> arrays;
-  std::int64_t total = 0;
   for (const InputPart& part : options.inputs) {
     arrays.push_back(read_input(npz, prefix, part, options));
     const std::int64_t samples = arrays[0].shape()[0];
@@ -100,31 +138,65 @@ Tensor read_inputs(const NpzReader& npz,
                        array_of(prefix, options.inputs[0]),
                        samples);
     }
-    total += part.shape.elements();
     keeps_bytes = keeps_bytes && arrays.back().dtype() == DType::uint8 && part.index_limit == 0;
   }
-  const std::int64_t samples = arrays[0].shape()[0];
-  Tensor all(keeps_bytes ? DType::uint8 : DType::float32, {samples, total});
-  std::byte* to = all.as<std::byte>();
-  const std::size_t row = all.bytes() / static_cast<std::size_t>(samples);
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
-    Tensor array = std::move(arrays[i]);
-    if (!keeps_bytes) {
-      const bool bytes = array.dtype() == DType::uint8;
-      const bool indices = options.inputs[i].index_limit > 0;
-      const double scale = indices ? 1 : options.scale.value_or(bytes ? 1.0 / 255.0 : 1.0);
-      if (bytes) array = to_float32(array);
-      for (float& value : array.span<float>()) value *= static_cast<float>(scale);
-    }
-    const std::size_t width = array.bytes() / static_cast<std::size_t>(samples);
-    parallel_for(samples, 256, [&](std::int64_t begin, std::int64_t end) {
-      for (auto k = static_cast<std::size_t>(begin); k < static_cast<std::size_t>(end); ++k) {
-        std::memcpy(to + k * row, array.as<std::byte>() + k * width, width);
-      }
-    });
-    to += width;
+  for (std::size_t i = 0; i < arrays.size() && !keeps_bytes; ++i) {
+    Tensor& array = arrays[i];
+    const bool bytes = array.dtype() == DType::uint8;
+    const bool indices = options.inputs[i].index_limit > 0;
+    const double scale = indices ? 1 : options.scale.value_or(bytes ? 1.0 / 255.0 : 1.0);
+    if (bytes) array = to_float32(array);
+    for (float& value : array.span<float>()) value *= static_cast<float>(scale);
   }
-  return all;
+  return side_by_side(arrays);
+}
+
+bool has_labels(const NpzReader& npz, std::string_view prefix, std::span<const LabelPart> outputs) {
+  return has_any(npz, prefix, outputs);
+}
+
+Tensor read_labels(const NpzReader& npz,
+                   std::string_view prefix,
+                   std::vector<LabelPart>& outputs,
+                   bool allow_nonfinite,
+                   Diagnostics& diagnostics) {
+  std::vector<Tensor> arrays;
+  for (LabelPart& part : outputs) {
+    const std::string name = array_of(prefix, part);
+    try {
+      if (!npz.contains(name)) {
+        throw missing(
+            npz, prefix, part, "labels of the output", std::span<const LabelPart>(outputs));
+      }
+      const std::string what = fmt::format("{}: array {}", npz.path(), name);
+      Tensor array = npz.read(name);
+      if (array.elements() == 0 || array.shape().rank() == 0) {
+        throw file_error(npz.path(), "the array {} has no labels", name);
+      }
+      array = normalise_labels(std::move(array), what, part.class_numbers);
+      if (!allow_nonfinite) check_finite(array, "labels", what);
+      if (!arrays.empty() && arrays[0].shape()[0] != array.shape()[0]) {
+        throw file_error(npz.path(),
+                         "the array {} has {} labels, but {} has {}",
+                         name,
+                         array.shape()[0],
+                         array_of(prefix, outputs[0]),
+                         arrays[0].shape()[0]);
+      }
+      part.shape = Shape(array.shape().dims().subspan(1));
+      part.dtype = array.dtype();
+      if (part.dtype == DType::int32) {
+        const std::int64_t largest = *std::ranges::max_element(array.span<std::int32_t>());
+        part.classes = std::max(part.classes, largest + 1);
+      }
+      arrays.push_back(array.dtype() == DType::float32 ? std::move(array) : to_float32(array));
+    } catch (const UserError& error) {
+      for (const Problem& problem : error.problems()) {
+        diagnostics.error(problem.where, problem.message, problem.hint);
+      }
+    }
+  }
+  return arrays.size() == outputs.size() ? side_by_side(arrays) : Tensor();
 }
 
 }  // namespace halfstep::data

@@ -1,10 +1,12 @@
 #pragma once
-// The arrays of a model of several inputs, as one tensor of samples: all that follows, from batches
-// to checksums, then sees one array, and the graph of the step cuts a sample into its inputs.
+// The arrays of a model of several inputs or outputs, as one tensor of samples and one of labels:
+// all that follows, from batches to checksums, then sees one array, and the graph of the step cuts
+// a sample into its inputs, a label into those of the outputs.
 
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "data/dataset.h"
 #include "data/tensor_files.h"
@@ -25,5 +27,19 @@ Tensor read_inputs(const NpzReader& npz,
                    std::string_view prefix,
                    const DataOptions& options,
                    bool keeps_bytes);
+
+/// Whether the archive has the array `<prefix><name>` of any of the outputs.
+bool has_labels(const NpzReader& npz, std::string_view prefix, std::span<const LabelPart> outputs);
+
+/// The arrays `<prefix><name>` of the labels of outputs, whose shapes and dtypes it sets. Shapes:
+/// each [N] or [N, k]; the result float32 [N, values of all outputs in their order], class numbers
+/// as floats. An array that is missing, that has another number of labels than the first one or
+/// another shape than labels of that kind, or holds NaN or infinity unless these are allowed goes
+/// to `diagnostics`.
+Tensor read_labels(const NpzReader& npz,
+                   std::string_view prefix,
+                   std::vector<LabelPart>& outputs,
+                   bool allow_nonfinite,
+                   Diagnostics& diagnostics);
 
 }  // namespace halfstep::data

@@ -76,6 +76,7 @@ void check_against(const SetDef& def, const Split& split, const std::string& wha
 /// one-hot labels.
 std::int64_t count_classes(const Dataset& dataset) {
   const Tensor& labels = dataset.train.labels;
+  if (!dataset.outputs.empty()) return 0;
   if (labels.dtype() == DType::float32) {
     return labels.shape().rank() == 2 ? labels.shape()[1] : 0;
   }

@@ -29,6 +29,9 @@ Located locate(const DataOptions& options);
 /// different counts of labels and images, labels beyond int32.
 void normalise(Split& split, const std::string& what, bool class_numbers);
 
+/// The labels of normalise() alone.
+Tensor normalise_labels(Tensor labels, const std::string& what, bool class_numbers);
+
 Tensor to_float32(const Tensor& from);
 
 /// Errors: UserError(data) naming the first NaN or infinity of a float32 tensor, whose elements

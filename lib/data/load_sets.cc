@@ -73,12 +73,13 @@ Dataset load_npz_set(const SetDef&,
                      const DataOptions& options,
                      std::span<const std::string> files) {
   const NpzReader npz(files[0]);
-  const bool several = !options.inputs.empty();
+  const bool several = !options.inputs.empty(), outputs = !options.outputs.empty();
   const auto there = [&] { return fmt::format("{}", fmt::join(npz.names(), ", ")); };
   const std::string train_images = array_name(npz, k_npz_train_images);
   const std::string train_labels = array_name(npz, k_npz_train_labels);
-  if (!several && (train_images.empty() || train_labels.empty())) {
-    throw file_error(files[0], "has no x_train and y_train; it has {}", there());
+  if (!several && (train_images.empty() || (train_labels.empty() && !outputs))) {
+    throw file_error(
+        files[0], "has no x_train{}; it has {}", outputs ? "" : " and y_train", there());
   }
   const auto samples = [&](std::string_view prefix, const std::string& array) {
     return several ? read_inputs(npz, prefix, options, true) : npz.read(array);
@@ -86,22 +87,47 @@ Dataset load_npz_set(const SetDef&,
   Dataset dataset;
   dataset.inputs = options.inputs;
   dataset.train.images = samples(k_npz_train_inputs, train_images);
-  if (train_labels.empty()) throw file_error(files[0], "has no y_train; it has {}", there());
-  dataset.train.labels = npz.read(train_labels);
+  dataset.outputs = options.outputs;
+  Diagnostics diagnostics;
+  const auto labels = [&](std::string_view prefix, const std::string& array) {
+    if (!outputs) return npz.read(array);
+    return read_labels(npz, prefix, dataset.outputs, options.allow_nonfinite, diagnostics);
+  };
+  if (train_labels.empty() && !outputs) {
+    throw file_error(files[0], "has no y_train; it has {}", there());
+  }
+  dataset.train.labels = labels(k_npz_train_outputs, train_labels);
   const std::string test_images = array_name(npz, k_npz_test_images);
   const std::string test_labels = array_name(npz, k_npz_test_labels);
   const bool tests =
       several ? has_inputs(npz, k_npz_test_inputs, options.inputs) : !test_images.empty();
-  if (tests == test_labels.empty()) {
+  const bool labelled =
+      outputs ? has_labels(npz, k_npz_test_outputs, options.outputs) : !test_labels.empty();
+  if (tests != labelled) {
     throw file_error(
         files[0],
-        "has only one of {} and y_test",
-        several ? fmt::format("{}{}", k_npz_test_inputs, options.inputs[0].name) : "x_test");
+        "has only one of {} and {}",
+        several ? fmt::format("{}{}", k_npz_test_inputs, options.inputs[0].name) : "x_test",
+        outputs ? fmt::format("{}{}", k_npz_test_outputs, options.outputs[0].name) : "y_test");
   }
   if (tests) {
     dataset.test.images = samples(k_npz_test_inputs, test_images);
-    dataset.test.labels = npz.read(test_labels);
+    const std::vector<LabelPart> trained = dataset.outputs;
+    dataset.test.labels = labels(k_npz_test_outputs, test_labels);
+    for (std::size_t i = 0; i < trained.size() && diagnostics.empty(); ++i) {
+      const LabelPart &train = trained[i], &test = dataset.outputs[i];
+      if (train.shape == test.shape && train.dtype == test.dtype) continue;
+      throw file_error(files[0],
+                       "training and test labels of the output '{}' differ: {} of shape {} and {} "
+                       "of shape {}",
+                       train.name,
+                       name(train.dtype),
+                       to_string(train.shape),
+                       name(test.dtype),
+                       to_string(test.shape));
+    }
   }
+  diagnostics.throw_if_any(ErrorKind::data);
   if (options.sample_weight.empty()) return dataset;
   dataset.train.weights = npz.read(options.sample_weight + "_train");
   if (tests) dataset.test.weights = npz.read(options.sample_weight + "_test");

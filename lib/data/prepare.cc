@@ -107,15 +107,21 @@ void normalise(Split& split, const std::string& what, bool class_numbers) {
   }
   if (images.rank() == 1) split.images.reshape({images[0], 1});
   if (images.rank() == 3) split.images.reshape({images[0], images[1], images[2], 1});
-
-  if (labels.rank() > 2) fail(fmt::format("has labels of shape {}", to_string(labels)));
-  if (labels.rank() == 2 && labels[1] == 1) split.labels.reshape({labels[0]});
-  if (is_floating(split.labels.dtype()) || (labels.rank() == 2 && !class_numbers)) {
-    if (split.labels.dtype() != DType::float32) split.labels = to_float32(split.labels);
-  } else if (split.labels.dtype() != DType::int32) {
-    split.labels = to_labels(split.labels, what);
-  }
+  split.labels = normalise_labels(std::move(split.labels), what, class_numbers);
   normalise_weights(split, what);
+}
+
+Tensor normalise_labels(Tensor labels, const std::string& what, bool class_numbers) {
+  const Shape shape = labels.shape();
+  if (shape.rank() > 2) {
+    throw UserError(
+        ErrorKind::data, {}, fmt::format("{}: has labels of shape {}", what, to_string(shape)));
+  }
+  if (shape.rank() == 2 && shape[1] == 1) labels.reshape({shape[0]});
+  if (is_floating(labels.dtype()) || (labels.shape().rank() == 2 && !class_numbers)) {
+    return labels.dtype() == DType::float32 ? std::move(labels) : to_float32(labels);
+  }
+  return labels.dtype() == DType::int32 ? std::move(labels) : to_labels(labels, what);
 }
 
 void check_finite(const Split& split, const std::string& what) {

@@ -27,8 +27,10 @@ inline constexpr std::array<std::string_view, 3> k_npz_train_images{"x_train", "
 inline constexpr std::array<std::string_view, 3> k_npz_train_labels{"y_train", "train_labels", "y"};
 inline constexpr std::array<std::string_view, 2> k_npz_test_images{"x_test", "test_images"};
 inline constexpr std::array<std::string_view, 2> k_npz_test_labels{"y_test", "test_labels"};
-/// The names of the arrays of several inputs begin so; the name of the input follows.
-inline constexpr std::string_view k_npz_train_inputs = "x_train_", k_npz_test_inputs = "x_test_";
+/// The names of the arrays of several inputs or outputs begin so; that of the input or output
+/// follows.
+inline constexpr std::string_view k_npz_train_inputs = "x_train_", k_npz_test_inputs = "x_test_",
+                                  k_npz_train_outputs = "y_train_", k_npz_test_outputs = "y_test_";
 
 struct SetDef {
   std::string_view name{};

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/ranges.h"
 #include "graph/ops/ops.h"
+#include "nn/trained_output.h"
 
 namespace halfstep::nn {
 namespace {
@@ -180,13 +181,12 @@ bool counts_positives(std::string_view name) {
 bool wants_probabilities(std::string_view name) { return name == k_auc || counts_positives(name); }
 
 /// Why the metric means nothing there, or "".
-std::string misfit(std::string_view name,
-                   const config::RunSpec& spec,
-                   const Loss& loss,
-                   const Shape& output) {
+std::string misfit(std::string_view name, const TrainedOutput& of) {
+  const Loss& loss = *of.loss;
+  const Shape& output = of.form.shape;
   name = unweighted(name);
   if (name == k_perplexity) {
-    return spec.loss.type.ends_with("categorical_crossentropy")
+    return of.loss_type.ends_with("categorical_crossentropy")
                ? ""
                : "is the exp of a categorical cross-entropy, which this loss is not";
   }
@@ -291,6 +291,18 @@ std::vector<Value> count_by_threshold(const MetricContext& c) {
   return sums;
 }
 
+/// Whether these are the counters of `metric`, which is called `name` as one of several outputs.
+bool has_counters(std::string_view metric,
+                  std::string_view name,
+                  std::span<const std::string_view> counters) {
+  const auto behind = [](std::size_t size) {
+    return [size](std::string_view counter) { return counter.substr(size); };
+  };
+  return find_metric(metric) != nullptr &&
+         std::ranges::equal(
+             counter_names(metric), counters, {}, behind(metric.size()), behind(name.size()));
+}
+
 }  // namespace
 
 std::span<const MetricDef> metric_table() { return k_metrics; }
@@ -319,31 +331,30 @@ std::vector<std::string> counter_names(std::string_view metric) {
   return names;
 }
 
-std::vector<std::string> counter_names(std::span<const std::string> metrics) {
-  std::vector<std::string> names;
-  for (const std::string& metric : metrics) {
-    for (std::string& name : counter_names(metric)) names.push_back(std::move(name));
-  }
-  return names;
-}
-
 double metric_value(std::span<const std::string_view> counters,
                     std::span<const double> sums,
                     double samples) {
   const std::string_view name = metric_of(counters[0]);
   if (counters.size() == 1 && counters[0] == name) return sums[0] / samples;
-  const MetricDef* def = find_metric(name);
-  if (def == nullptr || !std::ranges::equal(counter_names(name), counters)) {
+  // Before the metric is the key of an output, where the model has several.
+  std::string_view own = name;
+  while (!has_counters(own, name, counters)) {
+    const std::size_t end = own.find('_');
+    if (end != std::string_view::npos) {
+      own.remove_prefix(end + 1);
+      continue;
+    }
     throw UserError(ErrorKind::data,
                     {"", 0, 0, ""},
                     fmt::format("{} are not the counters of a metric", fmt::join(counters, ", ")),
                     "");
   }
-  if (is_weighted(name)) {
+  if (is_weighted(own)) {
     samples = sums.back();
     sums = sums.first(sums.size() - 1);
     if (samples == 0) return 0;
   }
+  const MetricDef* def = find_metric(own);
   return def->value == nullptr ? sums[0] / samples : def->value(sums, samples);
 }
 
@@ -384,35 +395,60 @@ std::vector<Value> build_metric(const MetricContext& c, std::string_view name) {
   return {graph::ops::reduce(b, "Sum", each)};
 }
 
-void check_metrics(const config::RunSpec& spec, Diagnostics& diagnostics) {
+std::optional<NamedMetric> find_metric_of(std::string_view name,
+                                          std::span<const TrainedOutput> outputs) {
+  std::optional<NamedMetric> found;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& key = outputs[i].key;
+    if (!name.starts_with(config::metric_name(key, ""))) continue;
+    const std::string_view rest = key.empty() ? name : name.substr(key.size() + 1);
+    if (find_metric(rest) == nullptr && (key.empty() || rest != k_loss_metric)) continue;
+    if (!found || rest.size() < found->name.size()) found = {i, rest};
+  }
+  return found;
+}
+
+void read_metrics(const config::RunSpec& spec,
+                  std::span<TrainedOutput> outputs,
+                  Diagnostics& diagnostics) {
   const auto known = mapped<std::string>(k_metrics, &MetricDef::name);
   for (std::size_t i = 0; i < spec.metrics.size(); ++i) {
     const std::string& name = spec.metrics[i];
-    const bool known_name = find_metric(name) != nullptr;
-    if (known_name && is_weighted(name) && !spec.data.sample_weight) {
+    const auto metric = find_metric_of(name, outputs);
+    if (!metric) {
+      std::string_view rest = name;
+      for (const TrainedOutput& output : outputs) {
+        const std::string prefix = config::metric_name(output.key, "");
+        if (name.starts_with(prefix)) rest = std::string_view(name).substr(prefix.size());
+      }
+      diagnostics.error(
+          spec.where(fmt::format("metrics[{}]", i)),
+          fmt::format("unknown metric '{}'", name),
+          choices(rest, known) + ", with any whole number for 5 and weighted_ before a name");
+      continue;
+    }
+    outputs[metric->output].metrics.emplace_back(metric->name);
+    if (is_weighted(metric->name) && !spec.data.sample_weight) {
       diagnostics.error(spec.where(fmt::format("metrics[{}]", i)),
                         fmt::format("{} weighs the samples, which have no weights", name),
                         "data.sample_weight names them");
     }
-    if (known_name) continue;
-    diagnostics.error(
-        spec.where(fmt::format("metrics[{}]", i)),
-        fmt::format("unknown metric '{}'", name),
-        choices(name, known) + ", with any whole number for 5 and weighted_ before a name");
   }
 }
 
 void check_metrics_fit(const config::RunSpec& spec,
-                       const Loss& loss,
-                       const Shape& output,
+                       std::span<const TrainedOutput> outputs,
                        Diagnostics& diagnostics) {
-  std::vector<std::string_view> fitting;
-  for (const MetricDef& def : k_metrics) {
-    if (misfit(def.name, spec, loss, output).empty()) fitting.push_back(def.name);
-  }
   for (std::size_t i = 0; i < spec.metrics.size(); ++i) {
-    const std::string why = misfit(spec.metrics[i], spec, loss, output);
+    const auto metric = find_metric_of(spec.metrics[i], outputs);
+    if (!metric || find_metric(metric->name) == nullptr) continue;
+    const TrainedOutput& output = outputs[metric->output];
+    const std::string why = misfit(metric->name, output);
     if (why.empty()) continue;
+    std::vector<std::string_view> fitting;
+    for (const MetricDef& def : k_metrics) {
+      if (misfit(def.name, output).empty()) fitting.push_back(def.name);
+    }
     diagnostics.error(spec.where(fmt::format("metrics[{}]", i)),
                       fmt::format("{} {}", spec.metrics[i], why),
                       fmt::format("{} fit", fmt::join(fitting, ", ")));

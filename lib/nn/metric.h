@@ -34,13 +34,12 @@ const MetricDef* find_metric(std::string_view name);
 /// The names of the metric's counters: its own for a mean, else `<metric>/<counter>`, alphabetical.
 /// A weighted metric has the sum of the weights as its last one.
 std::vector<std::string> counter_names(std::string_view metric);
-/// The counters of all metrics, one metric after another.
-std::vector<std::string> counter_names(std::span<const std::string> metrics);
 
 /// The metric that a counter belongs to.
 std::string_view metric_of(std::string_view counter);
 
-/// The value of a metric from the sums of its counters over `samples` samples. One sum under the
+/// The value of a metric, by its full name, from the sums of its counters over `samples` samples.
+/// One sum under the
 /// metric's own name is that of a mean. Errors: UserError(data) when `counters`, the names of the
 /// sums, are not those of the metric.
 double metric_value(std::span<const std::string_view> counters,
@@ -62,15 +61,5 @@ struct MetricContext {
 /// counter_names(). Accuracy compares the argmax of the outputs with the label, or a single output
 /// with the threshold 0.5 (0 for scores), with which precision, recall and f1_score compare each.
 std::vector<graph::Value> build_metric(const MetricContext& c, std::string_view name);
-
-/// Checks the names of `spec.metrics`.
-void check_metrics(const config::RunSpec& spec, Diagnostics& diagnostics);
-
-/// Checks that the metrics, whose names are known, mean something for an output of this shape and
-/// the labels of this loss.
-void check_metrics_fit(const config::RunSpec& spec,
-                       const Loss& loss,
-                       const Shape& output,
-                       Diagnostics& diagnostics);
 
 }  // namespace halfstep::nn

@@ -116,15 +116,19 @@ Value Mixup::heavier(Value x, Value y) const {
   return b_.add("SelectV2", {own, x, y}, {}, "heavier");
 }
 
-void check_mixup(const config::RunSpec& spec, const Model& model, Diagnostics& diagnostics) {
+void check_mixup(const config::RunSpec& spec,
+                 const Model& model,
+                 std::span<const TrainedOutput> outputs,
+                 Diagnostics& diagnostics) {
   if (!spec.data.augment.mixup) return;
   const auto refuse = [&](std::string message, std::string hint) {
     diagnostics.error(spec.where("data.augment.mixup"), std::move(message), std::move(hint));
   };
-  if (!spec.loss.type.ends_with("crossentropy")) {
+  for (const TrainedOutput& output : outputs) {
+    if (output.loss_type.ends_with("crossentropy")) continue;
     refuse(fmt::format(
                "mixes the losses of two labels, which for {} is not the loss of the mixed label",
-               spec.loss.type),
+               output.loss_type),
            "the cross-entropies fit");
   }
   if (std::ranges::any_of(index_limits(model), [](std::int64_t limit) { return limit > 0; })) {

@@ -4,12 +4,14 @@
 // linear in the labels, as the cross-entropies are, the mean of the losses is the same.
 
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "config/run_spec.h"
 #include "core/batch_share.h"
 #include "graph/builder.h"
+#include "nn/trained_output.h"
 
 namespace halfstep::nn {
 
@@ -48,6 +50,9 @@ class Mixup {
 };
 
 /// Reports a loss or a model that mixup makes no sense for, at data.augment.mixup.
-void check_mixup(const config::RunSpec& spec, const Model& model, Diagnostics& diagnostics);
+void check_mixup(const config::RunSpec& spec,
+                 const Model& model,
+                 std::span<const TrainedOutput> outputs,
+                 Diagnostics& diagnostics);
 
 }  // namespace halfstep::nn

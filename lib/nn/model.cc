@@ -113,8 +113,8 @@ Forward build_forward(graph::Builder& b,
   }
   for (const Source& source : model.outputs) {
     forward.outputs.push_back(output_of(source).value);
+    forward.masks.push_back(output_of(source).mask);
   }
-  if (!model.outputs.empty()) forward.mask = output_of(model.outputs.front()).mask;
   return forward;
 }
 

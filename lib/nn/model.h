@@ -71,7 +71,7 @@ Shape sample_shape(const Model& model);
 struct Forward {
   std::vector<graph::Value> outputs;  ///< one per model output, in its layer's compute dtype
   std::vector<std::vector<LayerOutput>> nodes;  ///< the outputs of each of the model's nodes
-  graph::Value mask;                            ///< of the first output, where it has one
+  std::vector<graph::Value> masks;              ///< of each model output that has one
   ModelRecord record;
 };
 

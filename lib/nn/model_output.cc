@@ -76,19 +76,20 @@ std::vector<std::vector<graph::TensorType>> layer_outputs(const Model& model, st
   return types;
 }
 
-ModelOutput model_output(const Model& model) {
+std::vector<ModelOutput> model_outputs(const Model& model) {
   const Draft draft(model, 2);
   const graph::Graph& graph = draft.graph;
-  const Value last = draft.forward.outputs.at(0);
-
-  ModelOutput output;
-  output.shape = Shape(graph.type(last).shape.dims().subspan(1));
-  const graph::Node* node = &graph.node(last.node);
-  while (node->is(graph::ops::k_cast, graph::ops::k_reshape))
-    node = &graph.node(node->inputs[0].node);
-  if (squashes(node->op)) output.activation = node->op;
-  output.probabilities = gives_probabilities(graph, last);
-  return output;
+  std::vector<ModelOutput> outputs;
+  for (const Value last : draft.forward.outputs) {
+    ModelOutput& output = outputs.emplace_back();
+    output.shape = Shape(graph.type(last).shape.dims().subspan(1));
+    const graph::Node* node = &graph.node(last.node);
+    while (node->is(graph::ops::k_cast, graph::ops::k_reshape))
+      node = &graph.node(node->inputs[0].node);
+    if (squashes(node->op)) output.activation = node->op;
+    output.probabilities = gives_probabilities(graph, last);
+  }
+  return outputs;
 }
 
 std::vector<config::Warning> output_warnings(const ModelOutput& output,

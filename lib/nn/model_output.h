@@ -18,12 +18,12 @@ struct ModelOutput {
 };
 
 /// Shapes and dtypes of the outputs of each node, in the order of model.nodes.
-/// Errors: as model_output.
+/// Errors: as model_outputs.
 std::vector<std::vector<graph::TensorType>> layer_outputs(const Model& model, std::int64_t batch);
 
-/// Builds the forward pass of training once and discards it.
+/// Builds the forward pass of training once and discards it; one for each output of the model.
 /// Errors: UserError(config) at the layer whose shapes do not fit.
-ModelOutput model_output(const Model& model);
+std::vector<ModelOutput> model_outputs(const Model& model);
 
 /// W113 when a loss of probabilities receives scores, W114 when a loss of scores receives
 /// probabilities. `where` is the position of the loss in the config.

@@ -13,10 +13,9 @@
 #include "core/batch_share.h"
 #include "graph/builder.h"
 #include "graph/ops/ops.h"
-#include "nn/losses/loss.h"
 #include "nn/model.h"
-#include "nn/model_output.h"
 #include "nn/optim/optimizer.h"
+#include "nn/trained_output.h"
 #include "precision/loss_scale.h"
 
 namespace halfstep::nn {
@@ -28,16 +27,17 @@ struct DataShape {
   Shape label;  ///< of one label; rank 0 for a class number, [positions] for one at each of them
   DType label_dtype = DType::int32;
   std::string stored = {};  ///< form and layout of samples in the files, for messages
+  /// Of several outputs the shape and dtype of a label of each; the values of all follow each other
+  /// in `label`, whose dtype is float32. Else none.
+  std::vector<graph::TensorType> labels = {};
 };
 
 /// The specification of the step, read from a config and checked once.
 struct StepSpec {
   Model model;
-  ModelOutput output;
-  Where input_where;  ///< of the model's input
-  std::unique_ptr<Loss> loss;
-  Where loss_where;
-  std::vector<double> class_weights;  ///< by class, of the loss in training; empty: all alike
+  Where input_where;                   ///< of the model's input
+  std::vector<TrainedOutput> outputs;  ///< in the order of the model's
+  std::vector<double> class_weights;   ///< by class, of the loss in training; empty: all alike
   ConfiguredOptimizer optimizer;
   graph::Attrs learning_rate;  ///< of the LearningRate op
   precision::LossScaling loss_scaling;
@@ -45,11 +45,13 @@ struct StepSpec {
   config::GradDtype grad_dtype = config::GradDtype::compute;
   std::int64_t accumulate_steps = 1;
   config::ParallelSpec parallel;
-  std::vector<std::string> metrics;
   bool sample_weights = false;        ///< training and evaluation take a weight for each sample
   std::optional<double> mixup_alpha;  ///< of training samples; absent: they are not mixed
   std::optional<double> input_scale;  ///< of stored samples; absent: 1/255 for bytes, else 1
   std::uint64_t seed = 0;
+
+  /// The counters of the metrics of all outputs, one metric after another.
+  std::vector<std::string> counters() const;
 
   /// By which the step multiplies stored samples; data/inputs.h has scaled floats of several
   /// inputs.
@@ -88,8 +90,9 @@ struct StepDraft {
   const Purpose purpose;
   std::int64_t parts;  ///< in which they are computed, one after another
   BatchShare part;     ///< the samples whose loss is built
-  graph::Value kept;   ///< steps that the mask of the output keeps, over all parts and ranks;
-                       ///< not valid where a part is the batch
+  /// Of each output the steps that its mask keeps, over all parts and ranks; not valid where it
+  /// has no mask, or a part is the batch.
+  std::vector<graph::Value> kept = std::vector<graph::Value>(spec.outputs.size());
   std::vector<int> previous;  ///< nodes of the parts before that run before this one begins
   graph::Graph graph;
   graph::Builder b;
@@ -152,12 +155,12 @@ inline constexpr std::string_view k_iterations_variable = "optimizer/iterations"
 /// where samples have weights sample_weights (float32 [rows]), ordinal (int64 scalar); a step of
 /// training with mixup takes the rows of the samples and then those of their partners. Fetches:
 /// loss (float32 scalar, regularization included), outputs (float32 [rows of the first part,
-/// ...]), one `metric/<counter>` sum over the batch (float32 scalar) per counter of a metric,
-/// predictions (int64 [batch], or [batch * positions] for a class at each position); where the
-/// model carries states, each is an input of evaluate and predict, and a fetch of the same name,
-/// the state after the batch (both float32 [rows, units]); train adds ok (bool), learning_rate and,
-/// if configured, loss_scale (before the step) and global_norm. Errors: UserError(config) when
-/// shapes do not fit.
+/// ...]; this and predictions are outputs/<key> of several outputs), one `metric/<counter>` sum
+/// over the batch (float32 scalar) per counter of a metric, predictions (int64 [batch], or [batch *
+/// positions] for a class at each position); where the model carries states, each is an input of
+/// evaluate and predict, and a fetch of the same name, the state after the batch (both float32
+/// [rows, units]); train adds ok (bool), learning_rate and, if configured, loss_scale (before the
+/// step) and global_norm. Errors: UserError(config) when shapes do not fit.
 graph::Graph build_step(const StepSpec& spec,
                         const DataShape& data,
                         const BatchShare& batch,

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <tuple>
 
 #include "config/printer.h"
 #include "config/warning_codes.h"
@@ -71,14 +72,25 @@ void warn_of_idle_scale(const config::RunSpec& spec,
   warn(warnings, config::k_idle_loss_scale, spec.where("precision.loss_scale"), std::move(message));
 }
 
+const ModelNode& last_node(const Model& model, std::size_t output) {
+  return model.nodes.at(static_cast<std::size_t>(model.outputs.at(output).node));
+}
+
 /// The weights of all classes. Classes that the model does not have go to `diagnostics`.
 std::vector<double> read_class_weights(const config::RunSpec& spec,
-                                       const Loss& loss,
-                                       const Shape& output,
+                                       const std::vector<TrainedOutput>& outputs,
                                        Diagnostics& diagnostics) {
   if (spec.training.class_weight.empty()) return {};
+  if (outputs.size() > 1) {
+    diagnostics.error(
+        spec.where("training.class_weight"),
+        fmt::format("weighs the classes of one output, the model has {}", outputs.size()),
+        "loss_weights weighs the outputs, data.sample_weight the samples");
+    return {};
+  }
+  const Loss& loss = *outputs[0].loss;
   const bool values = !loss.from_logits() && !loss.takes_probabilities();
-  const std::optional<std::int64_t> classes = label_limit(loss.label_kind(), output);
+  const std::optional<std::int64_t> classes = outputs[0].classes();
   if (values || !classes) {
     diagnostics.error(spec.where("training.class_weight"),
                       "gives weights of classes, but the targets of this loss are real values");
@@ -101,22 +113,40 @@ std::vector<double> read_class_weights(const config::RunSpec& spec,
   return weights;
 }
 
-/// Adds the properties and warnings of the output. Shapes that do not fit go to `diagnostics`.
-void look_at_output(const config::RunSpec& spec, StepSpec& step, Diagnostics& diagnostics) {
+/// Adds the properties and warnings of the outputs. Shapes that do not fit go to `diagnostics`.
+void look_at_outputs(const config::RunSpec& spec, StepSpec& step, Diagnostics& diagnostics) {
   try {
-    step.output = model_output(step.model);
+    std::vector<ModelOutput> forms = model_outputs(step.model);
+    for (std::size_t i = 0; i < forms.size(); ++i) step.outputs[i].form = std::move(forms[i]);
   } catch (const UserError& error) {
     for (const Problem& p : error.problems()) diagnostics.error(p.where, p.message, p.hint);
     return;
   }
-  check_metrics_fit(spec, *step.loss, step.output.shape, diagnostics);
-  step.class_weights = read_class_weights(spec, *step.loss, step.output.shape, diagnostics);
-  const Model& model = step.model;
-  const ModelNode& last = model.nodes.at(static_cast<std::size_t>(model.outputs.at(0).node));
-  for (config::Warning& warning :
-       output_warnings(step.output, *step.loss, last.name, step.loss_where)) {
-    step.model.warnings.push_back(std::move(warning));
+  check_metrics_fit(spec, step.outputs, diagnostics);
+  step.class_weights = read_class_weights(spec, step.outputs, diagnostics);
+  for (std::size_t i = 0; i < step.outputs.size(); ++i) {
+    const TrainedOutput& output = step.outputs[i];
+    for (config::Warning& warning : output_warnings(
+             output.form, *output.loss, last_node(step.model, i).name, output.loss_where)) {
+      step.model.warnings.push_back(std::move(warning));
+    }
   }
+}
+
+/// The outputs of the config with their losses.
+std::vector<TrainedOutput> read_outputs(const config::RunSpec& spec, Diagnostics& diagnostics) {
+  std::vector<TrainedOutput> outputs;
+  Diagnostics reported;  // by the check of the config
+  for (config::TrainedOutput& given : config::trained_outputs(spec, reported)) {
+    TrainedOutput output;
+    output.loss = make_loss(given.loss, diagnostics);
+    output.loss_where = given.key.empty() ? spec.where("loss") : given.loss.where;
+    output.key = std::move(given.key);
+    output.loss_type = std::move(given.loss.type);
+    output.loss_weight = given.loss_weight;
+    outputs.push_back(std::move(output));
+  }
+  return outputs;
 }
 
 }  // namespace
@@ -124,20 +154,18 @@ void look_at_output(const config::RunSpec& spec, StepSpec& step, Diagnostics& di
 StepSpec read_step_spec(const config::RunSpec& spec, Diagnostics& diagnostics) {
   StepSpec step;
   step.model = read_model(spec, diagnostics);
-  if (step.model.inputs.size() > 1 && spec.data.format != config::DataFormat::npz) {
-    diagnostics.error(spec.where("model.inputs"),
-                      fmt::format("{} inputs are the arrays of a file of data.format: npz, which "
-                                  "this config does not name",
-                                  step.model.inputs.size()));
-  }
-  if (step.model.outputs.size() > 1) {
-    diagnostics.error(
-        spec.where("model.outputs"),
-        fmt::format("a model trains on one output, got {}", step.model.outputs.size()));
+  for (const auto& [count, what, path] :
+       {std::tuple(step.model.inputs.size(), "inputs", "model.inputs"),
+        std::tuple(step.model.outputs.size(), "outputs", "model.outputs")}) {
+    if (count < 2 || spec.data.format == config::DataFormat::npz) continue;
+    diagnostics.error(spec.where(path),
+                      fmt::format("{} {} are the arrays of a file of data.format: npz, which this "
+                                  "config does not name",
+                                  count,
+                                  what));
   }
   step.input_where = spec.where(spec.model.inputs.empty() ? "model.input" : "model.inputs");
-  step.loss = make_loss(spec.loss, diagnostics);
-  step.loss_where = spec.where("loss");
+  step.outputs = read_outputs(spec, diagnostics);
   step.optimizer = make_optimizer(spec.optimizer, diagnostics);
   if (step.optimizer.def != nullptr) {
     step.learning_rate = read_schedule(
@@ -151,16 +179,15 @@ StepSpec read_step_spec(const config::RunSpec& spec, Diagnostics& diagnostics) {
                     step.optimizer.def->type),
         "parallel.shard: none, or another optimizer");
   }
-  check_metrics(spec, diagnostics);
+  read_metrics(spec, step.outputs, diagnostics);
   step.loss_scaling =
       precision::resolve_loss_scaling(spec.precision.loss_scale, computes_float16(spec.precision));
   step.on_nonfinite = spec.precision.on_nonfinite;
   step.grad_dtype = spec.precision.grad_dtype;
   step.accumulate_steps = spec.training.accumulate_steps;
   step.parallel = spec.parallel;
-  step.metrics = spec.metrics;
   step.sample_weights = spec.data.sample_weight.has_value();
-  check_mixup(spec, step.model, diagnostics);
+  check_mixup(spec, step.model, step.outputs, diagnostics);
   if (spec.data.augment.mixup) step.mixup_alpha = spec.data.augment.mixup->alpha;
   step.input_scale = spec.data.scale;
   step.seed = static_cast<std::uint64_t>(spec.seed);
@@ -187,8 +214,20 @@ StepSpec read_step_spec(const config::RunSpec& spec, Diagnostics& diagnostics) {
   idle(spec.data.streams, "data.streams");
   idle(spec.training.reset_states, "training.reset_states");
   if (!diagnostics.empty()) return step;
-  look_at_output(spec, step, diagnostics);
+  look_at_outputs(spec, step, diagnostics);
   return step;
+}
+
+std::vector<std::string> StepSpec::counters() const {
+  std::vector<std::string> names;
+  for (const TrainedOutput& output : outputs) {
+    for (const std::string& metric : output.metrics) {
+      for (const std::string& counter : counter_names(metric)) {
+        names.push_back(config::metric_name(output.key, counter));
+      }
+    }
+  }
+  return names;
 }
 
 std::vector<config::Warning> precision_warnings(const config::RunSpec& spec,
@@ -196,11 +235,11 @@ std::vector<config::Warning> precision_warnings(const config::RunSpec& spec,
                                                 const graph::Graph& graph) {
   std::vector<config::Warning> warnings = step.model.warnings;
   warn_of_idle_scale(spec, step, graph, warnings);
-  const graph::Node& output = graph.node(graph.fetch("outputs").node);
-  const ModelNode& last =
-      step.model.nodes.at(static_cast<std::size_t>(step.model.outputs.at(0).node));
-  // The loss casts to float32: a final Cast from a 16-bit type means a 16-bit output.
-  if (output.is(graph::ops::k_cast) && is_half(graph.type(output.inputs[0]).dtype)) {
+  for (std::size_t i = 0; i < step.outputs.size(); ++i) {
+    const graph::Node& output = graph.node(graph.fetch(step.outputs[i].named("outputs")).node);
+    const ModelNode& last = last_node(step.model, i);
+    // The loss casts to float32: a final Cast from a 16-bit type means a 16-bit output.
+    if (!output.is(graph::ops::k_cast) || !is_half(graph.type(output.inputs[0]).dtype)) continue;
     warn(warnings,
          config::k_half_output,
          last.where,

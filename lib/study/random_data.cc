@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/philox.h"
+#include "core/ranges.h"
 #include "nn/step_graph.h"
 
 namespace halfstep::study {
@@ -28,15 +29,15 @@ void fill(const Tensor& tensor, std::int64_t classes, RandomStream random) {
   }
 }
 
-/// The values [first, first + part.shape.elements()) of each sample.
+/// The values [first, first + count) of each sample, whole numbers below the limit.
 void fill_indices(const Tensor& tensor,
                   std::int64_t first,
-                  const data::InputPart& part,
+                  std::int64_t count,
+                  std::int64_t limit,
                   RandomStream random) {
   const bool bytes = tensor.dtype() == DType::uint8;
-  const std::int64_t limit =
-      bytes ? std::min<std::int64_t>(part.index_limit, 256) : part.index_limit;
-  const std::int64_t each = tensor.elements() / tensor.shape()[0], count = part.shape.elements();
+  if (bytes) limit = std::min<std::int64_t>(limit, 256);
+  const std::int64_t each = tensor.elements() / tensor.shape()[0];
   for (std::int64_t i = 0; i < tensor.shape()[0] * count; ++i) {
     const std::int64_t at = i / count * each + first + i % count;
     const std::uint64_t index = random.below(static_cast<std::uint64_t>(limit));
@@ -46,6 +47,23 @@ void fill_indices(const Tensor& tensor,
       tensor.as<float>()[at] = static_cast<float>(index);
     }
   }
+}
+
+/// Labels that the loss of an output takes.
+data::LabelPart label_of(const nn::TrainedOutput& output) {
+  const Shape& shape = output.form.shape;
+  const std::int64_t outputs = shape.elements();
+  const nn::LabelKind kind = output.loss->label_kind();
+  const bool events = kind == nn::LabelKind::events, classes = kind == nn::LabelKind::classes;
+  data::LabelPart part{output.key, classes};
+  if (config::is_regression(output.loss_type) || (events && outputs > 1)) {
+    if (outputs > 1) part.shape = {outputs};
+    return part;
+  }
+  part.dtype = DType::int32;
+  part.classes = events ? 2 : classes ? shape.back() : outputs;
+  if (classes && part.classes != outputs) part.shape = {outputs / part.classes};
+  return part;
 }
 
 }  // namespace
@@ -75,18 +93,18 @@ data::Dataset describe_data(const config::RunSpec& spec) {
       dataset.inputs, [](const data::InputPart& part) { return part.index_limit > 0; });
   if (indices) dataset.scale = 1;
   dataset.train.images = Tensor(indices ? DType::float32 : DType::uint8, Shape(extents));
-  const std::int64_t outputs = step.output.shape.elements();
-  const bool events = step.loss->label_kind() == nn::LabelKind::events;
-  if (spec.regression() || (events && outputs > 1)) {
-    dataset.train.labels =
-        outputs == 1 ? Tensor(DType::float32, {0}) : Tensor(DType::float32, {0, outputs});
+  std::vector<data::LabelPart> labels = mapped<data::LabelPart>(step.outputs, label_of);
+  std::int64_t values = 0;
+  for (const data::LabelPart& part : labels) values += part.shape.elements();
+  std::vector<std::int64_t> of_labels{0};
+  if (labels.size() > 1) {
+    of_labels.push_back(values);
+    dataset.outputs = std::move(labels);
+    dataset.train.labels = Tensor(DType::float32, Shape(of_labels));
   } else {
-    const bool classes = step.loss->label_kind() == nn::LabelKind::classes;
-    dataset.classes = events ? 2 : classes ? step.output.shape.back() : outputs;
-    dataset.train.labels = Tensor(DType::int32, {0});
-    if (classes && dataset.classes != outputs) {
-      dataset.train.labels = Tensor(DType::int32, {0, outputs / dataset.classes});
-    }
+    dataset.classes = labels[0].classes;
+    of_labels.insert(of_labels.end(), labels[0].shape.begin(), labels[0].shape.end());
+    dataset.train.labels = Tensor(labels[0].dtype, Shape(of_labels));
   }
   if (spec.data.sample_weight) dataset.train.weights = Tensor(DType::float32, {0});
   return dataset;
@@ -110,11 +128,24 @@ data::Dataset random_samples(const data::Dataset& description,
   std::int64_t first = 0;
   for (const data::InputPart& part : dataset.inputs) {
     if (part.index_limit > 0) {
-      fill_indices(dataset.train.images, first, part, RandomStream(seed, 0));
+      fill_indices(dataset.train.images,
+                   first,
+                   part.shape.elements(),
+                   part.index_limit,
+                   RandomStream(seed, 0));
     }
     first += part.shape.elements();
   }
   fill(dataset.train.labels, dataset.classes, RandomStream(seed, 1));
+  dataset.outputs = description.outputs;
+  first = 0;
+  for (const data::LabelPart& part : dataset.outputs) {
+    const std::int64_t count = part.shape.elements();
+    if (part.classes > 0) {
+      fill_indices(dataset.train.labels, first, count, part.classes, RandomStream(seed, 1));
+    }
+    first += count;
+  }
   if (description.train.weighted()) {
     dataset.train.weights = Tensor(DType::float32, {samples});
     std::ranges::fill(dataset.train.weights.span<float>(), 1.0F);

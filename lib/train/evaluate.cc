@@ -180,7 +180,7 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
   const bool predicts = full.graph().has_fetch("predictions");
   // Of labels that are no class numbers, one prediction for each sample.
   const std::int64_t each = predicts ? full.fetch("predictions").shape[0] / batch : 0;
-  const std::vector<std::string> counters = nn::counter_names(session.step_spec().metrics);
+  const std::vector<std::string> counters = session.step_spec().counters();
   const std::size_t row = 1 + counters.size();
   // The places of results behind the ordinal: an even number of scalars, then predictions.
   const auto scalar = [&](std::size_t index) {

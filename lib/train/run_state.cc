@@ -150,7 +150,7 @@ RunState begin_run(Session& session, const TrainOptions& options, const RunLengt
   if (history.points.empty()) {
     history.interval = step_history_interval(length.steps, length.steps_per_epoch);
   }
-  history.begin(nn::counter_names(session.step_spec().metrics));
+  history.begin(session.step_spec().counters());
   if (options.directory) begin_segment(session, options, run);
   return run;
 }

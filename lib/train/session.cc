@@ -7,6 +7,7 @@
 #include "comm/communicator.h"
 #include "config/warning_codes.h"
 #include "core/hash.h"
+#include "core/ranges.h"
 #include "core/system.h"
 #include "graph/op_handles.h"
 #include "nn/losses/loss.h"
@@ -23,7 +24,10 @@ nn::DataShape describe(const data::Dataset& dataset) {
           dataset.train.images.dtype(),
           without_first(labels.shape),
           labels.dtype,
-          dataset.layout ? data::stored_as(dataset.sample_shape, *dataset.layout) : ""};
+          dataset.layout ? data::stored_as(dataset.sample_shape, *dataset.layout) : "",
+          mapped<graph::TensorType>(dataset.outputs, [](const data::LabelPart& part) {
+            return graph::TensorType{part.dtype, part.shape};
+          })};
 }
 
 std::string mebibytes(std::size_t bytes) {
@@ -96,20 +100,37 @@ void replace_unsupported(config::RunSpec& spec,
 }  // namespace
 
 void Session::check_labels() const {
-  const Shape& output = prepared_.graph.type(prepared_.graph.fetch("outputs")).shape;
-  const auto limit = nn::label_limit(step_spec_.loss->label_kind(), without_first(output));
-  if (!limit) return;
-  for (const auto& [rows, what] : {std::pair(&train_rows_, "training"),
-                                   std::pair(&validation_rows_, "validation"),
-                                   std::pair(&test_rows_, "test")}) {
-    if (rows->samples() == 0) continue;
-    data::check_labels(*rows,
-                       *limit,
-                       fmt::format("{}: {} samples, for a model whose output is {}",
-                                   dataset_.source,
-                                   what,
-                                   to_string(without_first(output))));
+  std::int64_t first = 0;
+  Diagnostics diagnostics;
+  for (std::size_t i = 0; i < step_spec_.outputs.size(); ++i) {
+    const nn::TrainedOutput& output = step_spec_.outputs[i];
+    const bool several = !data_shape_.labels.empty();
+    const graph::TensorType label =
+        several ? data_shape_.labels[i] : graph::TensorType{data_shape_.label_dtype, {}};
+    const auto limit = output.classes();
+    const std::int64_t begin = std::exchange(first, first + label.shape.elements());
+    if (!limit || is_floating(label.dtype)) continue;
+    for (const auto& [rows, split] : {std::pair(&train_rows_, "training"),
+                                      std::pair(&validation_rows_, "validation"),
+                                      std::pair(&test_rows_, "test")}) {
+      if (rows->samples() == 0) continue;
+      const std::string what = fmt::format("{}: {}{} samples, for a model whose output is {}",
+                                           dataset_.source,
+                                           output.in_message(),
+                                           split,
+                                           to_string(output.form.shape));
+      try {
+        if (several) {
+          data::check_indices(rows->labels, begin, label.shape.elements(), *limit, what);
+        } else {
+          data::check_labels(*rows, *limit, what);
+        }
+      } catch (const UserError& error) {
+        for (const Problem& p : error.problems()) diagnostics.error(p.where, p.message, p.hint);
+      }
+    }
   }
+  diagnostics.throw_if_any(ErrorKind::data);
 }
 
 void Session::check_indices() const {
@@ -126,7 +147,7 @@ void Session::check_indices() const {
     const std::int64_t count = step_spec_.model.inputs[i].shape.elements();
     for (const data::SplitView* rows : {&train_rows_, &validation_rows_, &test_rows_}) {
       if (limits[i] == 0 || rows->samples() == 0) continue;
-      data::check_indices(*rows,
+      data::check_indices(rows->images,
                           first,
                           count,
                           limits[i],

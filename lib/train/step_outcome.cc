@@ -28,7 +28,7 @@ OutcomeViews::OutcomeViews(const plan::Plan& plan,
                            const nn::StepSpec& step_spec)
     : checks_(plan.graph().has_fetch("ok")), scales_(state.contains(precision::k_scale_variable)) {
   views_ = {plan.fetch("loss"), plan.fetch("learning_rate")};
-  for (const std::string& counter : nn::counter_names(step_spec.metrics)) {
+  for (const std::string& counter : step_spec.counters()) {
     views_.push_back(plan.fetch("metric/" + counter));
   }
   if (checks_) views_.push_back(plan.fetch("ok"));

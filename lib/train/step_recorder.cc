@@ -27,7 +27,7 @@ StepRecorder::StepRecorder(const Session& session,
                            const RunLength& length,
                            std::int64_t first,
                            TrainObserver& observer)
-    : observer_(observer), counters_(nn::counter_names(session.step_spec().metrics)) {
+    : observer_(observer), counters_(session.step_spec().counters()) {
   samples_.reserve(
       static_cast<std::size_t>(std::clamp<std::int64_t>(length.steps - first, 0, k_most_samples)));
   info_.epochs = session.spec().training.epochs;

@@ -33,7 +33,7 @@ std::string mask_problem(std::string_view nodes, std::string_view output = "it")
 
 /// Whether the output of the last of the nodes has a mask.
 bool has_mask(std::string_view nodes, std::string_view output = "it") {
-  return masked_model(nodes, output).forward.mask.valid();
+  return masked_model(nodes, output).forward.masks[0].valid();
 }
 
 TEST_CASE("masks: a layer that would lose one is an error") {

@@ -124,9 +124,9 @@ TEST_CASE("recurrent: states may be outputs of a model, and have no mask") {
   const auto built_with = [&](std::string_view outputs) {
     return test::build_model(text_of(outputs).model, 2, true);
   };
-  CHECK(built_with("it").forward.mask.valid());
+  CHECK(built_with("it").forward.masks[0].valid());
   const BuiltModel model = built_with("[it:1, it:2, it]");
-  CHECK_FALSE(model.forward.mask.valid());
+  CHECK_FALSE(model.forward.masks[0].valid());
   REQUIRE(model.forward.outputs.size() == 3);
   CHECK(model.graph.type(model.forward.outputs[1]).shape == Shape{2, 4});
   CHECK(model.graph.type(model.forward.outputs[2]).shape == Shape{2, 5, 4});

@@ -1,0 +1,172 @@
+#include "config/outputs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "config/read_value.h"
+#include "core/ranges.h"
+
+namespace halfstep::config {
+namespace {
+
+std::string key_of(std::string_view name) {
+  std::string key(name);
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  std::ranges::replace_if(
+      key, [&](char c) { return !is_plain(c); }, '_');
+  return key;
+}
+
+/// The names of a scalar or a list of them.
+std::vector<std::string> names_in(const Node* node) {
+  if (node == nullptr) return {};
+  if (node->kind == Node::Kind::scalar) return {node->text};
+  return mapped<std::string>(node->items, &Node::text);
+}
+
+/// A map from outputs: names that are none are errors.
+void check_names(const Node& map, const std::vector<std::string>& names, Diagnostics& diagnostics) {
+  for (const Node::Entry& entry : map.entries) {
+    if (contains(names, entry.key)) continue;
+    Where where = entry.where;
+    where.path = map.where.path;
+    diagnostics.error(std::move(where),
+                      fmt::format("the model has no output '{}'", entry.key),
+                      choices(entry.key, names));
+  }
+}
+
+void check_keys(const RunSpec& spec,
+                const std::vector<TrainedOutput>& outputs,
+                Diagnostics& diagnostics) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& key = outputs[i].key;
+    Where where = spec.where(item_path("model.outputs", i));
+    if (where.line == 0) where = spec.where("model.outputs");
+    for (const std::string_view split : {"train", "val", "test"}) {
+      if (key != split && !key.starts_with(metric_name(split, ""))) continue;
+      diagnostics.error(where,
+                        fmt::format("the metrics of an output '{}' would have the names of those "
+                                    "of a split, such as {}_loss",
+                                    outputs[i].name,
+                                    split),
+                        "give the node another name");
+    }
+    for (std::size_t k = 0; k < i; ++k) {
+      if (outputs[k].key != key || outputs[k].name == outputs[i].name) continue;
+      diagnostics.error(where,
+                        fmt::format("'{}' and '{}' would both be {} in the names of metrics",
+                                    outputs[k].name,
+                                    outputs[i].name,
+                                    key));
+    }
+  }
+}
+
+}  // namespace
+
+std::string metric_name(std::string_view key, std::string_view metric) {
+  return key.empty() ? std::string(metric) : fmt::format("{}_{}", key, metric);
+}
+
+std::vector<std::string> output_keys(const ModelSpec& model) {
+  if (model.outputs.size() < 2) return {};
+  return mapped<std::string>(model.outputs, key_of);
+}
+
+std::vector<TrainedOutput> trained_outputs(const RunSpec& spec, Diagnostics& diagnostics) {
+  const bool by_name = spec.loss.type.empty() && !spec.loss.node.entries.empty();
+  if (spec.model.outputs.size() < 2) {
+    if (by_name) diagnostics.error(spec.loss.node.where, "missing required key 'type'");
+    if (!spec.loss_weights.empty()) {
+      diagnostics.error(spec.where("loss_weights"), "weigh the outputs of a model of several");
+    }
+    return {{"", "", by_name ? Typed{} : spec.loss, 1}};
+  }
+  const std::vector<std::string>& names = spec.model.outputs;
+  if (by_name) check_names(spec.loss.node, names, diagnostics);
+  if (const Node* weights = find_path(spec.source, "loss_weights")) {
+    check_names(*weights, names, diagnostics);
+  }
+  std::vector<TrainedOutput> outputs;
+  for (const std::string& name : names) {
+    TrainedOutput& output = outputs.emplace_back(TrainedOutput{name, key_of(name), spec.loss, 1});
+    for (const NamedNumber& given : spec.loss_weights) {
+      if (given.name == name) output.loss_weight = given.number;
+    }
+    if (!by_name) continue;
+    output.loss = {};
+    const Node* own = spec.loss.node.find(name);
+    if (own == nullptr) {
+      diagnostics.error(spec.loss.node.where, fmt::format("has no loss of the output '{}'", name));
+    } else {
+      std::optional<Typed> none;
+      output.loss = read_name(*own, TypedRef{none, {}, false}, {}, diagnostics).value_or(Typed{});
+    }
+  }
+  check_keys(spec, outputs, diagnostics);
+  return outputs;
+}
+
+std::vector<std::string> usual_metrics(const RunSpec& spec) {
+  Diagnostics reported;  // by the check of the config
+  std::vector<std::string> losses, metrics;
+  for (const TrainedOutput& output : trained_outputs(spec, reported)) {
+    if (!output.key.empty()) losses.push_back(metric_name(output.key, "loss"));
+    metrics.push_back(
+        metric_name(output.key, is_regression(output.loss.type) ? "mean_absolute_error" : "accuracy"));
+  }
+  losses.insert(losses.end(), metrics.begin(), metrics.end());
+  return losses;
+}
+
+void expand_metrics(Node& root, Diagnostics& diagnostics) {
+  const std::vector<std::string> names = names_in(find_path(root, "model.outputs"));
+  Node* metrics = root.find("metrics");
+  if (names.size() < 2 || metrics == nullptr) return;
+  const auto keys = mapped<std::string>(names, key_of);
+  Node list;
+  list.kind = Node::Kind::sequence;
+  list.where = metrics->where;
+  const auto add = [&](const std::string& name, const Where& where) {
+    list.items.push_back(Node::scalar(name, where));
+  };
+  for (const std::string& key : keys) add(metric_name(key, "loss"), metrics->where);
+  // Calls visit(name, item) for each of the names at `value`; others are left to the reader.
+  const auto each = [&](const Node& value, const auto& visit) {
+    if (value.kind == Node::Kind::scalar) return visit(value);
+    if (value.kind != Node::Kind::sequence) return list.items.push_back(value);
+    for (const Node& item : value.items) {
+      item.kind == Node::Kind::scalar ? visit(item) : list.items.push_back(item);
+    }
+  };
+  if (metrics->kind == Node::Kind::map) {
+    check_names(*metrics, names, diagnostics);
+    for (const Node::Entry& entry : metrics->entries) {
+      each(entry.value, [&](const Node& item) {
+        if (contains(names, entry.key) && item.text != "loss") {
+          add(metric_name(key_of(entry.key), item.text), item.where);
+        }
+      });
+    }
+  } else {
+    each(*metrics, [&](const Node& item) {
+      const bool has_key = std::ranges::any_of(
+          keys, [&](const std::string& key) { return item.text.starts_with(key + "_"); });
+      if (!has_key) {
+        for (const std::string& key : keys) add(metric_name(key, item.text), item.where);
+      } else if (!std::ranges::any_of(list.items, [&](const Node& known) {
+                   return known.text == item.text && known.text.ends_with("_loss");
+                 })) {
+        add(item.text, item.where);
+      }
+    });
+  }
+  *metrics = std::move(list);
+}
+
+}  // namespace halfstep::config

@@ -1,0 +1,273 @@
+#include "nn/output_draft.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "graph/op_handles.h"
+#include "graph/ops/ops.h"
+#include "nn/metric.h"
+
+namespace halfstep::nn {
+namespace {
+
+using graph::Builder;
+using graph::Phase;
+using graph::ScopeGuard;
+using graph::Value;
+
+/// The scores that a final activation was applied to, found through casts, in float32.
+Value scores_behind(Builder& b, Value output, std::string_view activation) {
+  const graph::Node* node = &b.graph().node(output.node);
+  while (node->is(graph::ops::k_cast)) node = &b.graph().node(node->inputs[0].node);
+  return node->op == activation ? b.cast(node->inputs[0], DType::float32) : Value{};
+}
+
+/// Rows of `classes` scores, one for each position of each sample; anything else stays as it is.
+Value flatten_positions(Builder& b, Value scores) {
+  if (!scores.valid() || b.shape(scores).rank() <= 2) return scores;
+  const Shape& shape = b.shape(scores);
+  return graph::ops::reshape(b, scores, {shape.elements() / shape.back(), shape.back()});
+}
+
+/// A factor for each loss of the step's part, float32 in their shape, by which the mean over all
+/// losses becomes that over the positions that the mask keeps, as in Keras; 0 where it keeps none.
+Value mask_weights(
+    StepDraft& step, const TrainedOutput& output, Value kept_by_all, Value mask, Value losses) {
+  Builder& b = step.b;
+  const Shape shape = b.shape(losses);
+  if (b.shape(mask).elements() != shape.elements()) {
+    throw UserError(ErrorKind::config,
+                    output.loss_where,
+                    fmt::format("the model's output has a mask of {} steps, but {} losses a sample",
+                                b.shape(mask)[1],
+                                shape.elements() / shape[0]),
+                    "a layer without return_sequences, or global_average_pooling1d, ends a mask");
+  }
+  const Value kept = b.cast(graph::ops::reshape(b, mask, shape), DType::float32);
+  const Value number =
+      b.add("Maximum",
+            {kept_by_all.valid() ? kept_by_all : graph::ops::reduce(b, "Sum", kept),
+             b.scalar(DType::float32, 1)});
+  // The steps of all samples of the batch, kept or not.
+  const std::int64_t rows = step.share.ranks > 1 ? step.share.batch : step.share.rows;
+  const Value all =
+      b.scalar(DType::float32, static_cast<double>(shape.elements() / step.part.rows * rows));
+  return b.add("Mul", {kept, b.add("RealDiv", {all, number})}, {}, "mask_weights");
+}
+
+/// The weights of samples [rows] as those of their losses, of which each sample has as many.
+Value spread_weights(Builder& b, Value weights, Value losses) {
+  const Shape shape = b.shape(losses);
+  const std::int64_t rows = b.shape(weights)[0], each = shape.elements() / rows;
+  if (each > 1) {
+    const Value column = graph::ops::reshape(b, weights, {rows, 1});
+    weights = b.add("BroadcastTo", {column, b.ints({rows, each})});
+  }
+  return graph::ops::reshape(b, weights, shape);
+}
+
+/// The weight of the class of each row of predictions, float32 [rows].
+Value class_weights(Builder& b, const StepSpec& spec, Value labels, const Shape& predictions) {
+  const Value classes = class_labels(b, labels, predictions);
+  const auto count = static_cast<std::int64_t>(spec.class_weights.size());
+  const Value table =
+      b.add("Const",
+            {},
+            {{"dtype", DType::float32}, {"shape", Shape{count}}, {"value", spec.class_weights}});
+  return b.add("GatherV2", {table, classes, b.scalar(DType::int32, 0)}, {}, "class_weights");
+}
+
+/// The class with the largest of the outputs; of a single one, 1 where it is above one half (above
+/// 0 for scores) and else 0.
+Value predicted_classes(Builder& b, Value outputs, const Loss& loss) {
+  const Value axis = b.scalar(DType::int32, 1);
+  const Shape shape = b.shape(outputs);
+  if (shape[1] == 1) {
+    const Value other = b.fill(DType::float32, shape, loss.from_logits() ? 0 : 0.5);
+    outputs = b.add("ConcatV2", {other, outputs, axis});
+  }
+  return b.add("ArgMax", {outputs, axis}, {}, "predictions");
+}
+
+/// The labels of an output, cut out of those of all outputs.
+Value cut_labels(StepDraft& step, const OutputDraft& draft, Value all) {
+  const std::vector<graph::TensorType>& labels = step.data.labels;
+  if (labels.empty()) return all;
+  Builder& b = step.b;
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i < draft.index; ++i) first += labels[i].shape.elements();
+  const std::int64_t rows = b.shape(all)[0], values = draft.label.shape.elements();
+  const Value part = b.add("Slice", {all, b.ints({0, first}), b.ints({rows, values})});
+  // The lists of an automatic rewrite would let labels be rounded to 16 bits.
+  step.graph.node(part.node).preserve = true;
+  return b.cast(graph::ops::reshape(b, part, batched(rows, draft.label.shape)), draft.label.dtype);
+}
+
+}  // namespace
+
+Shape batched(std::int64_t rows, const Shape& sample) {
+  std::vector<std::int64_t> dims{rows};
+  dims.insert(dims.end(), sample.begin(), sample.end());
+  return Shape(dims);
+}
+
+Value count_kept(StepDraft& step, Value mask) {
+  Builder& b = step.b;
+  const ScopeGuard scope(
+      b, step_origin(Phase::loss, "masked losses are averaged over the batch"), "kept");
+  Value kept = graph::ops::reduce(b, "Sum", b.cast(mask, DType::float32));
+  if (step.share.counted == 0) kept = b.scalar(DType::float32, 0);
+  if (step.share.ranks > 1) {
+    const Value sum = graph::ops::start_all_reduce(b, {kept}, DType::float32, step.share.ranks);
+    kept = graph::ops::wait_for_all_reduce(b, sum, {b.type(kept)})[0];
+  }
+  // A mask has no gradient, whatever it was computed from.
+  return b.add("StopGradient", {kept});
+}
+
+OutputDraft begin_output(StepDraft& step, std::size_t i, Value output) {
+  Builder& b = step.b;
+  OutputDraft draft{step.spec.outputs[i], i, output, b.cast(output, DType::float32)};
+  step.graph.fetches().emplace_back(draft.spec.named("outputs"), draft.predictions);
+  // A class at each position: the loss and the metrics see each position as a sample, as in Keras.
+  if (draft.has_classes()) draft.predictions = flatten_positions(b, draft.predictions);
+  const Shape& shape = b.shape(draft.predictions);
+  const Loss& loss = *draft.spec.loss;
+  const bool event = loss.label_kind() == LabelKind::events && shape.elements() == shape[0];
+  if (step.purpose != Purpose::train && shape.rank() == 2 && (shape[1] > 1 || event)) {
+    step.graph.fetches().emplace_back(draft.spec.named("predictions"),
+                                      predicted_classes(b, draft.predictions, loss));
+  }
+  return draft;
+}
+
+void check_labels(const StepDraft& step, std::vector<OutputDraft>& outputs) {
+  const DataShape& data = step.data;
+  require(outputs.size() == std::max<std::size_t>(1, data.labels.size()),
+          "labels of {} outputs for {}",
+          data.labels.size(),
+          outputs.size());
+  Diagnostics diagnostics;
+  for (OutputDraft& draft : outputs) {
+    draft.label = data.labels.empty() ? graph::TensorType{data.label_dtype, data.label}
+                                      : data.labels[draft.index];
+    // Numbers that are no classes may be beyond int32.
+    if (!data.labels.empty() && !draft.spec.classes()) draft.label.dtype = DType::float32;
+    if (draft.has_classes()) draft.positions = draft.label.shape.elements();
+    try {
+      check_labels_fit(draft.spec.loss->label_kind(),
+                       Shape(step.b.shape(draft.output).dims().subspan(1)),
+                       draft.label.shape,
+                       draft.label.dtype,
+                       draft.spec.loss_where);
+    } catch (const UserError& error) {
+      for (const Problem& problem : error.problems()) {
+        diagnostics.error(problem.where, draft.spec.in_message() + problem.message, problem.hint);
+      }
+    }
+  }
+  diagnostics.throw_if_any();
+}
+
+void build_output_loss(StepDraft& step,
+                       OutputDraft& draft,
+                       Value all_labels,
+                       Value mask,
+                       const std::optional<Mixup>& mixup) {
+  Builder& b = step.b;
+  const StepSpec& spec = step.spec;
+  const Loss& loss_function = *draft.spec.loss;
+  Value &labels = draft.labels, &sample_weights = draft.sample_weights;
+  labels = cut_labels(step, draft, all_labels);
+  const Value softmax_logits = scores_behind(b, draft.output, "Softmax");
+  const bool classes = draft.has_classes();
+  if (mixup && draft.positions > 1) {
+    throw UserError(ErrorKind::config,
+                    draft.spec.loss_where,
+                    "data.augment.mixup mixes samples with one label each; these labels are a "
+                    "class at each position");
+  }
+  if (classes) labels = graph::ops::reshape(b, labels, {b.shape(labels)[0] * draft.positions});
+  LossContext context{b,
+                      draft.predictions,
+                      classes ? flatten_positions(b, softmax_logits) : softmax_logits,
+                      scores_behind(b, draft.output, "Sigmoid"),
+                      labels};
+  // The loss of each row, by itself and times the weights of its class and sample.
+  const bool by_class = step.purpose == Purpose::train && !spec.class_weights.empty();
+  const bool weighted = by_class || spec.sample_weights;
+  const auto losses = [&](Value of, Value of_samples) {
+    context.labels = of;
+    const Value loss = loss_function.build(context);
+    Value product = loss;
+    if (by_class) {
+      product = b.add("Mul", {product, class_weights(b, spec, of, b.shape(draft.predictions))});
+    }
+    if (of_samples.valid()) {
+      product = b.add("Mul", {product, spread_weights(b, of_samples, loss)});
+    }
+    return std::pair(loss, product);
+  };
+  Value trained;
+  if (mixup) {
+    const auto own_and_partner = [&](Value both) {
+      return both.valid() ? Mixup::halves(b, both) : std::pair<Value, Value>();
+    };
+    const auto [own_labels, partner_labels] = own_and_partner(labels);
+    const auto [own_weights, partner_weights] = own_and_partner(sample_weights);
+    const auto own = losses(own_labels, own_weights);
+    const auto partner = losses(partner_labels, partner_weights);
+    draft.per_sample = mixup->mean(own.first, partner.first);
+    trained = weighted ? mixup->mean(own.second, partner.second) : draft.per_sample;
+    labels = mixup->heavier(own_labels, partner_labels);
+    if (spec.sample_weights) sample_weights = mixup->heavier(own_weights, partner_weights);
+  } else {
+    std::tie(draft.per_sample, trained) = losses(labels, sample_weights);
+  }
+  if (mask.valid()) {
+    Value& kept = step.kept[draft.index];
+    if (step.share.ranks > 1 && !kept.valid()) kept = count_kept(step, mask);
+    draft.weights = mask_weights(step, draft.spec, kept, mask, draft.per_sample);
+    trained = b.add("Mul", {trained, draft.weights});
+    draft.per_sample = weighted ? b.add("Mul", {draft.per_sample, draft.weights}) : trained;
+  }
+  if (spec.sample_weights) sample_weights = spread_weights(b, sample_weights, draft.per_sample);
+  draft.loss = graph::ops::reduce(b, "Mean", trained);
+}
+
+void build_metrics(StepDraft& step, const OutputDraft& draft) {
+  Builder& b = step.b;
+  const ScopeGuard scope(
+      b, step_origin(Phase::metrics, "metrics are computed in float32"), "metrics");
+  for (const std::string& name : draft.spec.metrics) {
+    const std::vector<std::string> counters = counter_names(name);
+    const bool is_loss = name == k_loss_metric;
+    const std::vector<Value> sums =
+        is_loss ? std::vector<Value>{b.add(
+                      "Mul",
+                      {draft.loss, b.scalar(DType::float32, static_cast<double>(step.part.rows))})}
+                : build_metric({b,
+                                draft.predictions,
+                                draft.labels,
+                                draft.per_sample,
+                                draft.spec.loss->from_logits(),
+                                draft.weights,
+                                draft.sample_weights},
+                               name);
+    for (std::size_t i = 0; i < counters.size(); ++i) {
+      Value sum = sums[i];
+      if (draft.positions > 1 && !is_loss) {
+        const Value count = b.scalar(DType::float32, static_cast<double>(draft.positions));
+        sum = b.add("RealDiv", {sum, count});
+      }
+      if (step.part.counted == 0) sum = weighted_by_share(b, sum, step.part);
+      step.graph.fetches().emplace_back(
+          "metric/" + config::metric_name(draft.spec.key, counters[i]), sum);
+    }
+  }
+}
+
+}  // namespace halfstep::nn

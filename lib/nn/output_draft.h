@@ -1,0 +1,52 @@
+#pragma once
+// The parts of build_loss() that each output of the model has: its loss and its metrics.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "nn/mixup.h"
+#include "nn/step_graph.h"
+
+namespace halfstep::nn {
+
+/// An output of the model, and the values that its metrics are computed from.
+struct OutputDraft {
+  const TrainedOutput& spec;
+  std::size_t index;
+  graph::Value output;        ///< as the model gives it
+  graph::Value predictions;   ///< float32, as LossContext::predictions
+  graph::TensorType label{};  ///< of a sample
+  std::int64_t positions = 1;
+  graph::Value labels{}, sample_weights{}, weights{};
+  graph::Value per_sample{};  ///< losses without the weights of samples
+  graph::Value loss{};        ///< their mean
+
+  bool has_classes() const { return spec.loss->label_kind() == LabelKind::classes; }
+};
+
+/// [rows, ...sample].
+Shape batched(std::int64_t rows, const Shape& sample);
+
+/// The steps that the mask of an output keeps, over all ranks, float32.
+graph::Value count_kept(StepDraft& step, graph::Value mask);
+
+/// Fetches output `i` and, unless training does without them, its classes.
+OutputDraft begin_output(StepDraft& step, std::size_t i, graph::Value output);
+
+/// Gives each output its label. Errors: UserError(config) with all that their losses cannot
+/// compare.
+void check_labels(const StepDraft& step, std::vector<OutputDraft>& outputs);
+
+/// Sets the mean loss of an output, from the labels of all outputs, and the values of its metrics.
+/// `mask`: of the output, not valid where it has none.
+void build_output_loss(StepDraft& step,
+                       OutputDraft& draft,
+                       graph::Value all_labels,
+                       graph::Value mask,
+                       const std::optional<Mixup>& mixup);
+
+/// Fetches the sums of an output's metrics over the step's part.
+void build_metrics(StepDraft& step, const OutputDraft& draft);
+
+}  // namespace halfstep::nn

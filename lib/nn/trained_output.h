@@ -1,0 +1,65 @@
+#pragma once
+// An output of the model that training compares with labels: its loss and metrics.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/outputs.h"
+#include "nn/losses/loss.h"
+#include "nn/model_output.h"
+
+namespace halfstep::nn {
+
+struct TrainedOutput {
+  /// Before the names of its metrics and behind those of fetches; empty where the model has one
+  /// output.
+  std::string key;
+  ModelOutput form;
+  std::string loss_type;
+  std::unique_ptr<Loss> loss;
+  Where loss_where;
+  double loss_weight = 1;            ///< in the sum of the losses
+  std::vector<std::string> metrics;  ///< without the key
+
+  /// `outputs` or `predictions`, of several outputs `outputs/<key>`.
+  std::string named(std::string_view what) const {
+    return key.empty() ? std::string(what) : fmt::format("{}/{}", what, key);
+  }
+  /// Before a message about one of several outputs.
+  std::string in_message() const {
+    return key.empty() ? std::string() : fmt::format("output '{}': ", key);
+  }
+  /// The number of valid class numbers, see label_limit().
+  std::optional<std::int64_t> classes() const {
+    return label_limit(loss->label_kind(), form.shape);
+  }
+};
+
+/// The loss of an output among the metrics of several.
+inline constexpr std::string_view k_loss_metric = "loss";
+
+/// A metric by its full name: the output that has it, and its name without the key.
+struct NamedMetric {
+  std::size_t output = 0;
+  std::string_view name;
+};
+
+/// The metric of one of the outputs that `name` is, if its name is known.
+std::optional<NamedMetric> find_metric_of(std::string_view name,
+                                          std::span<const TrainedOutput> outputs);
+
+/// Checks the names of `spec.metrics`, and gives the outputs theirs.
+void read_metrics(const config::RunSpec& spec,
+                  std::span<TrainedOutput> outputs,
+                  Diagnostics& diagnostics);
+
+/// Checks that the metrics mean something for the shapes of the outputs and the labels of their
+/// losses. Unknown names are passed over.
+void check_metrics_fit(const config::RunSpec& spec,
+                       std::span<const TrainedOutput> outputs,
+                       Diagnostics& diagnostics);
+
+}  // namespace halfstep::nn
