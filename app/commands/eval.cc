@@ -8,6 +8,7 @@
 #include "command.h"
 #include "core/printable.h"
 #include "core/system.h"
+#include "data/inputs.h"
 #include "data/tensor_files.h"
 #include "open_device.h"
 #include "report/context.h"
@@ -40,13 +41,31 @@ const data::SplitView& rows(const train::Session& session, const std::string& sp
   return rows;
 }
 
+/// The arrays `predictions` and `labels`, of several outputs `predictions_<output>` and
+/// `labels_<output>` of each; outputs of real values have no predictions.
 void write_predictions(const std::string& path,
                        const train::Evaluation& result,
+                       const data::Dataset& dataset,
                        const TensorView& labels) {
-  Tensor predicted(DType::int64, {static_cast<std::int64_t>(result.predictions.size())});
-  std::ranges::copy(result.predictions, predicted.as<std::int64_t>());
-  const std::array<data::NamedTensor, 2> arrays{data::NamedTensor{"predictions", predicted.view()},
-                                                data::NamedTensor{"labels", labels}};
+  std::vector<Tensor> tensors;
+  std::vector<data::NamedTensor> arrays;
+  for (std::size_t i = 0; i < result.outputs.size(); ++i) {
+    const train::OutputPredictions& output = result.outputs[i];
+    const bool several = result.outputs.size() > 1;
+    const std::string behind = several ? "_" + output.output : "";
+    if (!several || !output.predictions.empty()) {
+      Tensor predicted(DType::int64, {static_cast<std::int64_t>(output.predictions.size())});
+      std::ranges::copy(output.predictions, predicted.as<std::int64_t>());
+      arrays.push_back({"predictions" + behind, predicted.view()});
+      tensors.push_back(std::move(predicted));
+    }
+    TensorView own = labels;
+    if (several) {
+      tensors.push_back(data::labels_of(labels, dataset.outputs, i));
+      own = tensors.back().view();
+    }
+    arrays.push_back({"labels" + behind, own});
+  }
   data::write_npz(path, arrays);
 }
 
@@ -66,21 +85,20 @@ report::EvalReport eval_report(train::Session& session,
   report.samples = samples;
   report.seconds = result.seconds;
   report.metrics = report::metrics_block(result.metrics);
-  report.classes = report::classes_block(result.confusion, session.dataset().class_names);
+  report.classes = report::classes_block(result, session.dataset().class_names);
+  report.outputs = report::output_classes(result);
   report.warnings = report::remarks(session.warnings());
   report.nonfinite = tidy(field_ref(report));
   return report;
 }
 
-void print_table(const train::Evaluation& result, const std::vector<std::string>& names) {
-  std::size_t width = 12;
-  for (const auto& [name, value] : result.metrics) width = std::max(width, name.size());
-  for (const auto& [name, value] : result.metrics) {
-    fmt::print("{:<{}} {:.4f}\n", name, width, value);
-  }
-  const train::Confusion& c = result.confusion;
+void print_classes(const train::OutputPredictions& output, const std::vector<std::string>& names) {
+  const train::Confusion& c = output.confusion;
   if (c.classes == 0) return;
-  fmt::print("\n{:<14} {:>7} {:>9}  predicted as\n", "class", "count", "accuracy");
+  fmt::print("\n{:<14} {:>7} {:>9}  predicted as\n",
+             output.output.empty() ? "class" : output.output,
+             "count",
+             "accuracy");
   for (std::int64_t label = 0; label < c.classes; ++label) {
     std::int64_t count = 0;
     std::string row;
@@ -98,6 +116,14 @@ void print_table(const train::Evaluation& result, const std::vector<std::string>
   }
 }
 
+void print_table(const train::Evaluation& result, const std::vector<std::string>& names) {
+  std::size_t width = 12;
+  for (const auto& [name, value] : result.metrics) width = std::max(width, name.size());
+  for (const auto& [name, value] : result.metrics) {
+    fmt::print("{:<{}} {:.4f}\n", name, width, value);
+  }
+  for (const train::OutputPredictions& output : result.outputs) print_classes(output, names);
+}
 int evaluate(const EvalFlags& state) {
   apply_logging(state.run);
   const UsedRun used = load_trained_run(state.run, state.checkpoint);
@@ -109,7 +135,8 @@ int evaluate(const EvalFlags& state) {
   train::load_weights(used.checkpoint, session.state());
   const data::SplitView& chosen = rows(session, state.split);
   const train::Evaluation result = train::evaluate(session, chosen);
-  if (!state.predictions.empty()) write_predictions(state.predictions, result, chosen.labels);
+  if (!state.predictions.empty())
+    write_predictions(state.predictions, result, dataset, chosen.labels);
   const report::EvalReport report = eval_report(session, state, used, result, chosen.samples());
   keep_report(state.run, report::k_eval_file, to_json(report));
   if (state.run.json) {

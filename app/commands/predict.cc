@@ -257,18 +257,18 @@ std::vector<double> probabilities(std::span<const float> row, const nn::Loss& lo
 /// One line of output, as text and for the report.
 struct Line {
   std::string text;
-  report::PredictedImage image = {};
+  report::SamplePrediction prediction = {};
 };
 
 Line describe_class(const std::vector<double>& p, const std::vector<std::string>& names) {
   const auto best = static_cast<std::size_t>(std::ranges::max_element(p) - p.begin());
   const std::string name = best < names.size() ? names[best] : "";
   Line line{fmt::format("class {:>3}  {:<12} probability {:.4f}", best, printable(name), p[best])};
-  line.image.label = static_cast<std::int64_t>(best);
-  line.image.name.emplace();
-  if (!name.empty()) line.image.name = std::optional(name);
-  line.image.probability = std::optional(p[best]);
-  line.image.probabilities = report::Column(p.begin(), p.end());
+  line.prediction.label = static_cast<std::int64_t>(best);
+  line.prediction.name.emplace();
+  if (!name.empty()) line.prediction.name = std::optional(name);
+  line.prediction.probability = std::optional(p[best]);
+  line.prediction.probabilities = report::Column(p.begin(), p.end());
   return line;
 }
 
@@ -278,17 +278,17 @@ Line describe_positions(std::span<const float> row,
                         const data::Dataset& trained_on) {
   Line line{trained_on.predicts_tokens() ? "next" : "classes"};
   const std::vector<std::string>& names = trained_on.class_names;
-  line.image.labels.emplace();
+  line.prediction.labels.emplace();
   for (; !row.empty(); row = row.subspan(classes)) {
     const auto scores = row.first(classes);
     const auto best = std::ranges::max_element(scores) - scores.begin();
     const auto at = static_cast<std::size_t>(best);
-    line.image.labels->push_back(best);
+    line.prediction.labels->push_back(best);
     if (trained_on.predicts_tokens()) continue;
     line.text += at < names.size() ? " " + printable(names[at]) : fmt::format(" {}", best);
   }
   if (trained_on.predicts_tokens()) {
-    line.text += "  " + printable(data::text_of(*line.image.labels, *trained_on.text));
+    line.text += "  " + printable(data::text_of(*line.prediction.labels, *trained_on.text));
   }
   return line;
 }
@@ -296,8 +296,22 @@ Line describe_positions(std::span<const float> row,
 Line describe_values(std::span<const float> row) {
   Line line{row.size() == 1 ? "value" : "values"};
   for (const float value : row) line.text += fmt::format(" {:.6g}", value);
-  line.image.values = report::Column(row.begin(), row.end());
+  line.prediction.values = report::Column(row.begin(), row.end());
   return line;
+}
+
+/// Sample `i` of the values of an output.
+Line describe(const nn::TrainedOutput& output,
+              const Tensor& values,
+              std::size_t i,
+              const data::Dataset& trained_on) {
+  const auto width = static_cast<std::size_t>(values.elements() / values.shape()[0]);
+  const auto classes = static_cast<std::size_t>(values.shape().back());
+  const std::span<const float> row(values.as<float>() + i * width, width);
+  if (config::is_regression(output.loss_type)) return describe_values(row);
+  const bool positions = output.loss->label_kind() == nn::LabelKind::classes && classes < width;
+  return positions ? describe_positions(row, classes, trained_on)
+                   : describe_class(probabilities(row, *output.loss), trained_on.class_names);
 }
 
 int predict(const PredictFlags& state) {
@@ -336,26 +350,32 @@ int predict(const PredictFlags& state) {
   spec.training.validation_batch_size = spec.training.batch_size;
   train::Session session(spec, asked.data, device, nn::Purpose::predict);
   train::load_weights(used.checkpoint, session.state());
-  const Tensor outputs = train::predict(session, asked.data.train.images.view());
+  const std::vector<Tensor> outputs = train::predict(session, asked.data.train.images.view());
 
-  const nn::Loss& loss = *session.step_spec().outputs[0].loss;
-  const auto width = static_cast<std::size_t>(outputs.elements() / samples);
-  const auto classes = static_cast<std::size_t>(outputs.shape().back());
-  const bool positions = loss.label_kind() == nn::LabelKind::classes && classes < width;
   const bool several = asked.files.front() != asked.files.back();
   report::PredictReport report;
   for (std::size_t i = 0; i < asked.files.size(); ++i) {
-    const std::span<const float> row(outputs.as<float>() + i * width, width);
-    Line line = spec.regression() ? describe_values(row)
-                : positions       ? describe_positions(row, classes, trained_on)
-                            : describe_class(probabilities(row, loss), trained_on.class_names);
+    report::PredictedImage image;
+    std::string text;
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+      const nn::TrainedOutput& output = session.step_spec().outputs[k];
+      Line line = describe(output, outputs[k], i, trained_on);
+      if (output.key.empty()) {
+        text = line.text;
+        static_cast<report::SamplePrediction&>(image) = std::move(line.prediction);
+        continue;
+      }
+      text += fmt::format("{}{} {}", k > 0 ? "  " : "", output.key, line.text);
+      if (!image.outputs) image.outputs.emplace();
+      image.outputs->push_back({std::move(line.prediction), output.key});
+    }
     if (!state.run.json) {
-      print_line("{:>6}  {}{}", i, line.text, several ? "  " + asked.files[i] : "");
+      print_line("{:>6}  {}{}", i, text, several ? "  " + asked.files[i] : "");
       continue;
     }
-    line.image.index = static_cast<std::int64_t>(i);
-    line.image.file = asked.files[i];
-    report.predictions.push_back(std::move(line.image));
+    image.index = static_cast<std::int64_t>(i);
+    image.file = asked.files[i];
+    report.predictions.push_back(std::move(image));
   }
   if (state.run.json) {
     report.nonfinite = tidy(field_ref(report));

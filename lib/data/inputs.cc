@@ -199,4 +199,24 @@ Tensor read_labels(const NpzReader& npz,
   return arrays.size() == outputs.size() ? side_by_side(arrays) : Tensor();
 }
 
+Tensor labels_of(const TensorView& labels, std::span<const LabelPart> outputs, std::size_t index) {
+  const std::int64_t rows = labels.shape[0], row = labels.shape[1];
+  std::int64_t first = 0;
+  for (const LabelPart& before : outputs.first(index)) first += before.shape.elements();
+  const LabelPart& part = outputs[index];
+  const std::int64_t values = part.shape.elements();
+  std::vector<std::int64_t> extents{rows};
+  extents.insert(extents.end(), part.shape.begin(), part.shape.end());
+  Tensor own(part.dtype, Shape(extents));
+  for (std::int64_t i = 0; i < own.elements(); ++i) {
+    const float value = labels.as<float>()[i / values * row + first + i % values];
+    if (part.dtype == DType::int32) {
+      own.as<std::int32_t>()[i] = static_cast<std::int32_t>(value);
+    } else {
+      own.as<float>()[i] = value;
+    }
+  }
+  return own;
+}
+
 }  // namespace halfstep::data

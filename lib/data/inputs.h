@@ -42,4 +42,7 @@ Tensor read_labels(const NpzReader& npz,
                    bool allow_nonfinite,
                    Diagnostics& diagnostics);
 
+/// The labels of output `index`, [N, ...] in its dtype, out of those of all outputs.
+Tensor labels_of(const TensorView& labels, std::span<const LabelPart> outputs, std::size_t index);
+
 }  // namespace halfstep::data

@@ -291,6 +291,13 @@ std::vector<Value> count_by_threshold(const MetricContext& c) {
   return sums;
 }
 
+/// Of metric `i`; those of several outputs may be written as a map.
+Where metric_where(const config::RunSpec& spec, std::size_t i) {
+  Where where = spec.where(config::item_path("metrics", i));
+  if (spec.model.outputs.size() > 1) where.path = "metrics";
+  return where;
+}
+
 /// Whether these are the counters of `metric`, which is called `name` as one of several outputs.
 bool has_counters(std::string_view metric,
                   std::string_view name,
@@ -422,14 +429,14 @@ void read_metrics(const config::RunSpec& spec,
         if (name.starts_with(prefix)) rest = std::string_view(name).substr(prefix.size());
       }
       diagnostics.error(
-          spec.where(fmt::format("metrics[{}]", i)),
+          metric_where(spec, i),
           fmt::format("unknown metric '{}'", name),
           choices(rest, known) + ", with any whole number for 5 and weighted_ before a name");
       continue;
     }
     outputs[metric->output].metrics.emplace_back(metric->name);
     if (is_weighted(metric->name) && !spec.data.sample_weight) {
-      diagnostics.error(spec.where(fmt::format("metrics[{}]", i)),
+      diagnostics.error(metric_where(spec, i),
                         fmt::format("{} weighs the samples, which have no weights", name),
                         "data.sample_weight names them");
     }
@@ -449,7 +456,7 @@ void check_metrics_fit(const config::RunSpec& spec,
     for (const MetricDef& def : k_metrics) {
       if (misfit(def.name, output).empty()) fitting.push_back(def.name);
     }
-    diagnostics.error(spec.where(fmt::format("metrics[{}]", i)),
+    diagnostics.error(metric_where(spec, i),
                       fmt::format("{} {}", spec.metrics[i], why),
                       fmt::format("{} fit", fmt::join(fitting, ", ")));
   }

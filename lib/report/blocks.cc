@@ -5,6 +5,7 @@
 #include <array>
 #include <string_view>
 
+#include "core/ranges.h"
 #include "report/study_blocks.h"
 
 namespace halfstep::report {
@@ -225,6 +226,24 @@ std::optional<Classes> classes_block(const train::Confusion& confusion,
     block.per_class.push_back(std::move(row));
   }
   return block;
+}
+
+std::optional<Classes> classes_block(const train::Evaluation& evaluation,
+                                     const std::vector<std::string>& class_names) {
+  if (evaluation.outputs.size() != 1) return std::nullopt;
+  return classes_block(evaluation.outputs[0].confusion, class_names);
+}
+
+void OutputClasses::fields(Fields& f) {
+  f("output", output, "name of the output");
+  f("classes", classes, "results per class; null for real values");
+}
+
+std::optional<std::vector<OutputClasses>> output_classes(const train::Evaluation& evaluation) {
+  if (evaluation.outputs.size() < 2) return std::nullopt;
+  return mapped<OutputClasses>(evaluation.outputs, [](const train::OutputPredictions& of) {
+    return OutputClasses{of.output, classes_block(of.confusion)};
+  });
 }
 
 void Numerics::fields(Fields& f) {

@@ -156,7 +156,19 @@ struct Classes {
 };
 /// The results per class and the confusion matrix; nothing for a model without classes.
 std::optional<Classes> classes_block(const train::Confusion& confusion,
+                                     const std::vector<std::string>& class_names = {});
+/// Those of a model's only output; nothing for a model of several.
+std::optional<Classes> classes_block(const train::Evaluation& evaluation,
                                      const std::vector<std::string>& class_names);
+
+/// The classes of an output of a model of several.
+struct OutputClasses {
+  std::string output;
+  std::optional<Classes> classes;
+  void fields(Fields& f);
+};
+/// Of each output; nothing for a model of one.
+std::optional<std::vector<OutputClasses>> output_classes(const train::Evaluation& evaluation);
 
 /// Statistics of 16-bit values on sampled steps.
 struct Numerics {

@@ -26,6 +26,23 @@ Tensor no_samples(const Json& dtype, const Json& shape) {
   return Tensor(*known, Shape(dims));
 }
 
+/// The labels of several outputs.
+void read_outputs(const Json& outputs, data::Dataset& dataset) {
+  std::int64_t values = 0;
+  for (const Json& output : outputs) {
+    const Tensor labels = no_samples(output.at("label_dtype"), output.at("label_shape"));
+    data::LabelPart& part = dataset.outputs.emplace_back();
+    part.name = output.at("name");
+    part.shape = Shape(labels.shape().dims().subspan(1));
+    part.dtype = labels.dtype();
+    part.classes = output.at("classes");
+    values += part.shape.elements();
+  }
+  if (dataset.train.labels.shape() != Shape{0, values}) {
+    throw std::invalid_argument("the labels of the outputs are no label");
+  }
+}
+
 data::TextVocabulary text_vocabulary(const std::string& tokens, std::vector<std::string> names) {
   const auto kind = std::ranges::find_if(config::k_text_tokens,
                                          [&](const auto& each) { return each.name == tokens; });
@@ -61,7 +78,7 @@ Json run_data(const data::Dataset& dataset) {
       columns.push_back(to_json(column));
     }
   }
-  return {
+  Json described{
       {"schema_version", 1},
       {"name", utf8(dataset.name)},
       {"source", utf8(dataset.source)},
@@ -82,6 +99,13 @@ Json run_data(const data::Dataset& dataset) {
        dataset.text && !dataset.predicts_tokens() ? names_of(dataset.text->names) : Json(nullptr)},
       {"train_samples", dataset.train.samples()},
       {"test_samples", dataset.test.samples()}};
+  for (const data::LabelPart& part : dataset.outputs) {
+    described["outputs"].push_back({{"name", utf8(part.name)},
+                                    {"label_shape", extents(part.shape)},
+                                    {"label_dtype", name(part.dtype)},
+                                    {"classes", part.classes}});
+  }
+  return described;
 }
 
 data::Dataset read_run_data(const std::string& path) {
@@ -94,6 +118,7 @@ data::Dataset read_run_data(const std::string& path) {
     dataset.train.images = no_samples(json.at("sample_dtype"), json.at("sample_shape"));
     dataset.train.labels = no_samples(json.at("label_dtype"), json.at("label_shape"));
     dataset.sample_shape = Shape(dataset.train.images.shape().dims().subspan(1));
+    if (json.contains("outputs")) read_outputs(json["outputs"], dataset);
     if (!json.at("stored_layout").is_null()) {
       dataset.layout = data::layout_named(json.at("stored_layout").get<std::string>());
     }

@@ -147,16 +147,22 @@ std::string view(const TrainReport& report) {
   return text + warning_lines(report.warnings);
 }
 
+std::string class_table(const std::optional<Classes>& classes, const std::string& label) {
+  if (!classes) return "";
+  Rows rows{{label, "name", "count", "accuracy"}};
+  for (const ClassRow& row : classes->per_class) {
+    rows.push_back({word(row.label), word(row.name), word(row.count), word(row.accuracy)});
+  }
+  return "\n" + aligned(rows);
+}
+
 std::string view(const EvalReport& report) {
   std::string text = line("checkpoint", "{}", report.checkpoint);
   text += line("precision", "{}", precision_words(report.precision));
   text += line(report.split, "{} samples: {}", report.samples, metric_pairs(report.metrics));
-  if (report.classes) {
-    Rows rows{{"class", "name", "count", "accuracy"}};
-    for (const ClassRow& row : report.classes->per_class) {
-      rows.push_back({word(row.label), word(row.name), word(row.count), word(row.accuracy)});
-    }
-    text += "\n" + aligned(rows);
+  text += class_table(report.classes, "class");
+  for (const OutputClasses& of : report.outputs.value_or(std::vector<OutputClasses>())) {
+    text += class_table(of.classes, of.output);
   }
   return text + warning_lines(report.warnings);
 }

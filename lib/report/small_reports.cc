@@ -34,19 +34,34 @@ void EvalReport::fields(Fields& f) {
      .key = "loss",
      .key_doc = "mean over the samples"});
   f("classes", classes, "results per class; null without classes");
+  f("outputs",
+    outputs,
+    {.doc = "of a model of several, by output", .each = "one output", .left_out = true});
   describe_warnings(f, warnings);
   describe_nonfinite(f, nonfinite);
 }
 
-void PredictedImage::fields(Fields& f) {
-  f("index", index, "of the image");
-  f("file", file, "it was read from");
+void SamplePrediction::fields(Fields& f) {
   f("class", label, {.doc = "most probable", .left_out = true});
   f("name", name, {.doc = "of the class", .left_out = true});
   f("probability", probability, {.doc = "of that class", .left_out = true});
   f("probabilities", probabilities, {.doc = "by class", .left_out = true});
   f("values", values, {.doc = "of a regression", .left_out = true});
   f("classes", labels, {.doc = "most probable, at each position", .left_out = true});
+}
+
+void PredictedOutput::fields(Fields& f) {
+  f("output", output, "name of the output");
+  SamplePrediction::fields(f);
+}
+
+void PredictedImage::fields(Fields& f) {
+  f("index", index, "of the image");
+  f("file", file, "it was read from");
+  SamplePrediction::fields(f);
+  f("outputs",
+    outputs,
+    {.doc = "of a model of several, by output", .each = "one output", .left_out = true});
 }
 
 void PredictReport::fields(Fields& f) {

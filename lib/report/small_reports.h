@@ -22,20 +22,30 @@ struct EvalReport {
   double seconds = 0;
   MetricsBlock metrics;
   std::optional<Classes> classes;
+  std::optional<std::vector<OutputClasses>> outputs;
   std::vector<Remark> warnings;
   NonfiniteMap nonfinite;
   void fields(Fields& f);
 };
 
 /// One image: class and probabilities, or values.
-struct PredictedImage {
-  std::int64_t index = 0;
-  std::string file;
+/// The prediction of an output for a sample.
+struct SamplePrediction {
   std::optional<std::int64_t> label;
   MaybeNull<std::string> name;
   MaybeNull<double> probability;
   std::optional<Column> probabilities, values;
   std::optional<std::vector<std::int64_t>> labels;
+  void fields(Fields& f);
+};
+struct PredictedOutput : SamplePrediction {
+  std::string output;
+  void fields(Fields& f);
+};
+struct PredictedImage : SamplePrediction {
+  std::int64_t index = 0;
+  std::string file;
+  std::optional<std::vector<PredictedOutput>> outputs;  ///< of a model of several
   void fields(Fields& f);
 };
 struct PredictReport {

@@ -162,6 +162,9 @@ void TrainReport::fields(Fields& f) {
   f("test_classes",
     test_classes,
     {.doc = "results per class; null without classes", .may_lack = true});
+  f("test_outputs",
+    test_outputs,
+    {.doc = "of a model of several outputs, by output", .each = "one output", .left_out = true});
   describe_warnings(f, warnings);
   describe_nonfinite(f, nonfinite);
 }
@@ -230,7 +233,8 @@ TrainReport train_report(train::Session& session,
   report.numerics = numerics_block(spec.report.numerics, result.numerics);
   if (result.test) {
     report.test = metrics_block(result.test->metrics);
-    report.test_classes = classes_block(result.test->confusion, session.dataset().class_names);
+    report.test_classes = classes_block(*result.test, session.dataset().class_names);
+    report.test_outputs = output_classes(*result.test);
   }
   report.warnings = remarks(session.warnings());
   for (Remark& remark : remarks(result.warnings)) report.warnings.push_back(std::move(remark));

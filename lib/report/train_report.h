@@ -69,6 +69,7 @@ struct TrainReport {
   std::optional<Numerics> numerics;
   std::optional<MetricsBlock> test;
   std::optional<Classes> test_classes;
+  std::optional<std::vector<OutputClasses>> test_outputs;
   std::vector<Remark> warnings;
   NonfiniteMap nonfinite;
   void fields(Fields& f);

@@ -28,10 +28,14 @@ std::vector<std::uint8_t> right_answers(const std::vector<std::int64_t>& predict
 /// Correctness of the test predictions if there is a test split, else of the validation samples.
 std::vector<std::uint8_t> answers(train::Session& session, const train::TrainResult& result) {
   if (result.status == Status::diverged) return {};
-  if (result.test) return right_answers(result.test->predictions, session.test_rows().labels);
+  // Of several outputs no answer is the model's.
+  if (session.step_spec().outputs.size() > 1) return {};
+  if (result.test) {
+    return right_answers(result.test->outputs[0].predictions, session.test_rows().labels);
+  }
   const data::SplitView& rows = session.validation_rows();
   if (rows.samples() == 0) return {};
-  return right_answers(train::evaluate(session, rows).predictions, rows.labels);
+  return right_answers(train::evaluate(session, rows).outputs[0].predictions, rows.labels);
 }
 
 RunRecord finish(Entrant& entrant) {

@@ -17,16 +17,22 @@ void add_results(comm::Communicator& ranks,
                  bool repeats,
                  double& loss,
                  std::map<std::string, double>& sums,
-                 Confusion& confusion) {
+                 std::vector<OutputPredictions>& outputs) {
   std::vector<double> numbers{loss};
   for (const auto& [name, sum] : sums) numbers.push_back(sum);
-  for (const std::int64_t count : confusion.counts) numbers.push_back(static_cast<double>(count));
+  for (const OutputPredictions& output : outputs) {
+    for (const std::int64_t count : output.confusion.counts) {
+      numbers.push_back(static_cast<double>(count));
+    }
+  }
   if (repeats && ranks.rank() > 0) std::fill(numbers.begin(), numbers.end(), 0);
   comm::add_over_ranks(ranks, numbers);
   auto next = numbers.begin();
   loss = *next++;
   for (auto& [name, sum] : sums) sum = *next++;
-  for (std::int64_t& count : confusion.counts) count = static_cast<std::int64_t>(*next++);
+  for (OutputPredictions& output : outputs) {
+    for (std::int64_t& count : output.confusion.counts) count = static_cast<std::int64_t>(*next++);
+  }
 }
 
 /// Evaluation draws no random numbers, so the ordinal is arbitrary.
@@ -125,14 +131,51 @@ class Pass {
   std::map<std::string, backend::Buffer, std::less<>> states_;
 };
 
-/// Counts predictions whose labels begin at `label`.
+/// The classes that an output predicts, and their labels.
+struct Predicted {
+  std::string fetch;
+  std::int64_t each = 0;     ///< predictions of a sample; 0 for real values
+  std::int64_t before = 0;   ///< those of the outputs before, likewise
+  std::int64_t label = 0;    ///< offset of the labels in those of a sample
+  std::int64_t classes = 0;  ///< that predictions are counted by; 0: they are not
+};
+
+/// `plan` evaluates `batch` samples.
+std::vector<Predicted> predicted(const Session& session,
+                                 const data::SplitView& rows,
+                                 const plan::Plan& plan,
+                                 std::int64_t batch) {
+  const data::Dataset& dataset = session.dataset();
+  std::vector<Predicted> all;
+  Predicted next;
+  for (const nn::TrainedOutput& output : session.step_spec().outputs) {
+    Predicted& now = all.emplace_back(next);
+    now.fetch = output.named("predictions");
+    const std::size_t index = all.size() - 1;
+    const bool several = !dataset.outputs.empty();
+    now.classes = several                             ? dataset.outputs[index].classes
+                  : rows.labels.dtype == DType::int32 ? dataset.classes
+                                                      : 0;
+    // Of labels that are no class numbers, one prediction for each sample.
+    if (plan.graph().has_fetch(now.fetch)) now.each = plan.fetch(now.fetch).shape[0] / batch;
+    const bool counted = now.each > 0 && now.classes > 1 && now.classes <= k_most_confused &&
+                         !dataset.predicts_tokens();
+    if (!counted) now.classes = 0;
+    next.before = now.before + now.each;
+    if (several) next.label = now.label + dataset.outputs[index].shape.elements();
+  }
+  return all;
+}
+
+/// Counts the predictions of a sample whose labels begin at element `label` of `labels`.
 void count(Confusion& confusion,
-           const std::int32_t* label,
+           const TensorView& labels,
+           std::int64_t label,
            std::span<const std::int64_t> predictions) {
-  for (std::size_t i = 0; i < predictions.size(); ++i) {
-    const std::int64_t row = label[i];
-    if (row < confusion.classes && predictions[i] < confusion.classes) {
-      ++confusion.counts[static_cast<std::size_t>(row * confusion.classes + predictions[i])];
+  for (const std::int64_t prediction : predictions) {
+    const auto row = static_cast<std::int64_t>(element_as_double(labels, label++));
+    if (row < confusion.classes && prediction < confusion.classes) {
+      ++confusion.counts[static_cast<std::size_t>(row * confusion.classes + prediction)];
     }
   }
 }
@@ -175,26 +218,24 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
   const std::int64_t batch = std::min(session.evaluation_batch(), samples);
   Pass pass(session, samples);
   const std::int64_t batches = pass.batches();
-  const std::int64_t positions = rows.labels.shape.elements(1, rows.labels.shape.rank());
+  const std::int64_t values_of_label = rows.labels.shape.elements(1, rows.labels.shape.rank());
   const plan::Plan& full = session.plan(nn::Purpose::evaluate, batch);
-  const bool predicts = full.graph().has_fetch("predictions");
-  // Of labels that are no class numbers, one prediction for each sample.
-  const std::int64_t each = predicts ? full.fetch("predictions").shape[0] / batch : 0;
+  const std::vector<Predicted> outputs = predicted(session, rows, full, batch);
   const std::vector<std::string> counters = session.step_spec().counters();
   const std::size_t row = 1 + counters.size();
   // The places of results behind the ordinal: an even number of scalars, then predictions.
   const auto scalar = [&](std::size_t index) {
     return sizeof k_no_ordinal + index * row * sizeof(float);
   };
-  const auto prediction = [&](std::int64_t sample) {
+  const auto prediction = [&](const Predicted& of, std::int64_t sample) {
     return scalar(static_cast<std::size_t>(batches + batches % 2)) +
-           static_cast<std::size_t>(sample * each) * sizeof(std::int64_t);
+           static_cast<std::size_t>(of.before * samples + sample * of.each) * sizeof(std::int64_t);
   };
   EvaluationMemory once;
   EvaluationMemory& memory =
       &rows == &session.validation_rows() ? session.validation_memory() : once;
   if (memory.results.bytes() == 0) {
-    allocate(session, rows, pass.is_consecutive(), prediction(samples), memory);
+    allocate(session, rows, pass.is_consecutive(), prediction(outputs.back(), samples), memory);
   }
 
   backend::Memory& all = *session.backend().memory;
@@ -229,19 +270,17 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
     std::size_t at = scalar(static_cast<std::size_t>(i));
     keep("loss", at);
     for (const std::string& counter : counters) keep("metric/" + counter, at += sizeof(float));
-    if (predicts) keep("predictions", prediction(first));
+    for (const Predicted& of : outputs) {
+      if (of.each > 0) keep(of.fetch, prediction(of, first));
+    }
   });
-  std::vector<std::byte> results(prediction(end));
+  std::vector<std::byte> results(prediction(outputs.back(), end));
   all.download(memory.results.data(), results.data(), results.size());
-  const auto* predictions = reinterpret_cast<const std::int64_t*>(results.data() + prediction(0));
-  result.predictions.resize(static_cast<std::size_t>(end * each));
-
-  const bool classes = predicts && rows.labels.dtype == DType::int32 &&
-                       session.dataset().classes > 1 && !session.dataset().predicts_tokens() &&
-                       session.dataset().classes <= k_most_confused;
-  if (classes) {
-    const std::int64_t n = session.dataset().classes;
-    result.confusion = {n, std::vector<std::int64_t>(static_cast<std::size_t>(n * n), 0)};
+  for (const Predicted& of : outputs) {
+    const auto n = static_cast<std::size_t>(of.classes);
+    result.outputs.push_back({session.step_spec().outputs[result.outputs.size()].key,
+                              {of.classes, std::vector<std::int64_t>(n * n, 0)},
+                              std::vector<std::int64_t>(static_cast<std::size_t>(end * of.each))});
   }
   double loss = 0;
   std::map<std::string, double> sums;
@@ -251,35 +290,44 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
         reinterpret_cast<const float*>(results.data() + scalar(static_cast<std::size_t>(i)));
     loss += static_cast<double>(*value) * static_cast<double>(pass.samples().size());
     for (const std::string& counter : counters) sums[counter] += static_cast<double>(*++value);
-    const std::int64_t* of_sample = predictions + pass.before(i) * each;
-    for (const std::int32_t sample : pass.samples()) {
-      std::copy_n(of_sample, each, result.predictions.begin() + sample * each);
-      if (classes) {
-        count(result.confusion,
-              rows.labels.as<std::int32_t>() + sample * positions,
-              {of_sample, static_cast<std::size_t>(each)});
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+      const Predicted& of = outputs[k];
+      OutputPredictions& output = result.outputs[k];
+      const auto* of_sample =
+          reinterpret_cast<const std::int64_t*>(results.data() + prediction(of, pass.before(i)));
+      for (const std::int32_t sample : pass.samples()) {
+        std::copy_n(of_sample, of.each, output.predictions.begin() + sample * of.each);
+        if (of.classes > 0) {
+          count(output.confusion,
+                rows.labels,
+                sample * values_of_label + of.label,
+                {of_sample, static_cast<std::size_t>(of.each)});
+        }
+        of_sample += of.each;
       }
-      of_sample += each;
     }
   });
-  if (ranks != nullptr) add_results(*ranks, pass.carries(), loss, sums, result.confusion);
+  if (ranks != nullptr) add_results(*ranks, pass.carries(), loss, sums, result.outputs);
   result.metrics["loss"] = loss / static_cast<double>(samples);
   set_metric_values(sums, samples, result.metrics);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }
 
-Tensor predict(Session& session, const TensorView& images) {
+std::vector<Tensor> predict(Session& session, const TensorView& images) {
   Pass pass(session, images.shape[0]);
-  Tensor outputs;
+  std::vector<Tensor> outputs;
   for (std::int64_t i = 0; i < pass.batches(); ++i) {
     plan::Plan& plan = session.plan(nn::Purpose::predict, pass.begin(i));
     plan.write("images", pass.rows(images));
     if (plan.has_input("ordinal")) plan.write("ordinal", &k_no_ordinal);
     pass.run(plan);
-    const TensorView out = plan.fetch("outputs");
-    if (i == 0) outputs = Tensor(out.dtype, out.shape.with(0, images.shape[0]));
-    pass.read(plan, "outputs", row_bytes(out), outputs.as<std::byte>());
+    for (std::size_t k = 0; k < session.step_spec().outputs.size(); ++k) {
+      const std::string fetch = session.step_spec().outputs[k].named("outputs");
+      const TensorView out = plan.fetch(fetch);
+      if (i == 0) outputs.emplace_back(out.dtype, out.shape.with(0, images.shape[0]));
+      pass.read(plan, fetch, row_bytes(out), outputs[k].as<std::byte>());
+    }
   }
   return outputs;
 }

@@ -123,10 +123,16 @@ struct Confusion {
   }
 };
 
-struct Evaluation {
-  Metrics metrics;
+/// The classes that an output of the model predicts; nothing for real values.
+struct OutputPredictions {
+  std::string output;  ///< empty where the model has one
   Confusion confusion;
   std::vector<std::int64_t> predictions;  ///< class per label, in file order
+};
+
+struct Evaluation {
+  Metrics metrics;
+  std::vector<OutputPredictions> outputs;  ///< in the order of the model's
   double seconds = 0;
 };
 

@@ -133,8 +133,8 @@ class Session {
 /// each rank computes all batches then. The states of training stay as they are.
 Evaluation evaluate(Session& session, const data::SplitView& rows);
 
-/// The model's float32 outputs for every image, [samples, ...], in batches as those of evaluate();
-/// no labels are used.
-Tensor predict(Session& session, const TensorView& images);
+/// The model's float32 outputs for every image, each [samples, ...], in batches as those of
+/// evaluate(); no labels are used.
+std::vector<Tensor> predict(Session& session, const TensorView& images);
 
 }  // namespace halfstep::train

@@ -140,9 +140,9 @@ TEST_CASE("device: an evaluation of samples that stay there is that of samples f
     REQUIRE_FALSE(session.validation_memory().uploaded.empty());
     const Evaluation there = evaluate(session, session.validation_rows());
     CHECK(there.metrics == host.metrics);
-    CHECK(there.predictions == host.predictions);
-    CHECK(there.confusion.counts == host.confusion.counts);
-    CHECK(std::ssize(there.predictions) == once.samples());
+    CHECK(there.outputs[0].predictions == host.outputs[0].predictions);
+    CHECK(there.outputs[0].confusion.counts == host.outputs[0].confusion.counts);
+    CHECK(std::ssize(there.outputs[0].predictions) == once.samples());
     CHECK(there.metrics == run.record().epochs.back().validation);
   }
 }

@@ -47,7 +47,7 @@ bool idle_scale(std::string_view layers, const std::string& precision) {
   diagnostics.throw_if_any();
   DataShape data;
   data.sample = step.model.inputs.at(0).shape;
-  data.label = step.output.shape;
+  data.label = step.outputs[0].form.shape;
   data.label_dtype = DType::float32;
   const graph::Graph graph = build_step(step, data, 2, Purpose::train);
   for (const config::Warning& w : precision_warnings(spec, step, graph)) {

@@ -20,11 +20,11 @@ TEST_CASE("evaluate: the result does not depend on the size of its batches") {
       Run run(tiny.spec());
       run.finish();
       const Evaluation now = evaluate(run.session(), run.session().test_rows());
-      REQUIRE(now.predictions.size() == 60);
+      REQUIRE(now.outputs[0].predictions.size() == 60);
       if (!expected) expected = now;
-      CHECK(now.predictions == expected->predictions);
+      CHECK(now.outputs[0].predictions == expected->outputs[0].predictions);
       CHECK(now.metrics.at("accuracy") == expected->metrics.at("accuracy"));
-      CHECK(now.confusion.counts == expected->confusion.counts);
+      CHECK(now.outputs[0].confusion.counts == expected->outputs[0].confusion.counts);
       // A mean of 60 float32 losses near 2: each partial sum and the division round once.
       CHECK(now.metrics.at("loss") ==
             doctest::Approx(expected->metrics.at("loss")).epsilon(60 * 0x1p-24));
@@ -40,11 +40,11 @@ TEST_CASE("evaluate: the confusion matrix counts what the predictions say") {
   const auto* labels = digits().test.labels.as<std::int32_t>();
   Confusion counted{10, std::vector<std::int64_t>(100, 0)};
   std::int64_t right = 0;
-  for (std::size_t i = 0; i < test.predictions.size(); ++i) {
-    right += test.predictions[i] == labels[i] ? 1 : 0;
-    ++counted.counts[static_cast<std::size_t>(labels[i] * 10 + test.predictions[i])];
+  for (std::size_t i = 0; i < test.outputs[0].predictions.size(); ++i) {
+    right += test.outputs[0].predictions[i] == labels[i] ? 1 : 0;
+    ++counted.counts[static_cast<std::size_t>(labels[i] * 10 + test.outputs[0].predictions[i])];
   }
-  CHECK(test.confusion.counts == counted.counts);
+  CHECK(test.outputs[0].confusion.counts == counted.counts);
   CHECK(test.metrics.at("accuracy") == doctest::Approx(static_cast<double>(right) / 60));
 }
 

@@ -59,7 +59,8 @@ TEST_CASE("ranks: two and three ranks train as one process, to the order of summ
         CHECK(result.final_hash == each.front().final_hash);
         CHECK(result.state_hash == each.front().state_hash);
         check_same_training(result, one, tolerance);
-        CHECK(result.test->confusion.counts.size() == one.test->confusion.counts.size());
+        CHECK(result.test->outputs[0].confusion.counts.size() ==
+              one.test->outputs[0].confusion.counts.size());
       }
     }
   }

@@ -206,7 +206,7 @@ TEST_CASE("stateful: evaluation and prediction go through streams as through who
       const std::string before = bytes_of(run.state(), "it/state");
       CHECK(!is_zero(before));
       const Evaluation got = evaluate(run.session(), run.session().test_rows());
-      const Tensor outputs = predict(run.session(), windows.test.images.view());
+      const Tensor outputs = std::move(predict(run.session(), windows.test.images.view())[0]);
       CHECK(evaluate(run.session(), run.session().test_rows()).metrics == got.metrics);
       CHECK(bytes_of(run.state(), "it/state") == before);
 
@@ -222,7 +222,7 @@ TEST_CASE("stateful: evaluation and prediction go through streams as through who
       spec.training.batch_size = 1;
       Session whole(spec, sequences, backend::cpu_reference());
       whole.state().set_weights(run.state().weights());
-      const Tensor want = predict(whole, sequences.test.images.view());
+      const Tensor want = std::move(predict(whole, sequences.test.images.view())[0]);
       constexpr std::int64_t k_outputs = k_window * 10;
       std::int64_t wrong = 0, right = 0;
       for (std::int64_t i = 0; i < k_windows; ++i) {
@@ -235,23 +235,23 @@ TEST_CASE("stateful: evaluation and prediction go through streams as through who
       }
       CHECK(wrong == 0);
       // The predictions are those of the outputs, and the metrics are of all of them.
-      REQUIRE(std::ssize(got.predictions) == k_windows * k_window);
+      REQUIRE(std::ssize(got.outputs[0].predictions) == k_windows * k_window);
       for (std::int64_t row = 0; row < k_windows * k_window; ++row) {
         const float* scores = outputs.as<float>() + row * 10;
         const std::int64_t best = std::max_element(scores, scores + 10) - scores;
-        wrong += got.predictions[static_cast<std::size_t>(row)] != best;
+        wrong += got.outputs[0].predictions[static_cast<std::size_t>(row)] != best;
         right += best == windows.test.labels.as<std::int32_t>()[row];
       }
       CHECK(wrong == 0);
       CHECK(got.metrics.at("accuracy") ==
             doctest::Approx(static_cast<double>(right) / (k_windows * k_window)));
       std::int64_t on_diagonal = 0;
-      for (std::int64_t c = 0; c < 10; ++c) on_diagonal += got.confusion.at(c, c);
+      for (std::int64_t c = 0; c < 10; ++c) on_diagonal += got.outputs[0].confusion.at(c, c);
       CHECK(on_diagonal == right);
       if (longer > 0) continue;
       const Evaluation expected = evaluate(whole, whole.test_rows());
       CHECK(got.metrics.at("loss") == doctest::Approx(expected.metrics.at("loss")));
-      CHECK(got.confusion.counts == expected.confusion.counts);
+      CHECK(got.outputs[0].confusion.counts == expected.outputs[0].confusion.counts);
     }
   }
 }
@@ -274,15 +274,15 @@ TEST_CASE("stateful: evaluation in file order goes on at each position, on sever
   const Evaluation want = evaluated(in_streams, ", streams: true", cpu());
   const Evaluation got = evaluated(in_file_order, ", shuffle: false", cpu());
   CHECK(got.metrics == want.metrics);
-  CHECK(got.confusion.counts == want.confusion.counts);
+  CHECK(got.outputs[0].confusion.counts == want.outputs[0].confusion.counts);
   Hub hub(3);
   run_ranks(hub, [&](const std::shared_ptr<comm::Communicator>& communicator) {
     backend::Backend backend = cpu();
     backend.capabilities.ranks = communicator;
     const Evaluation of_rank = evaluated(in_streams, ", streams: true", backend);
     CHECK(of_rank.metrics == want.metrics);
-    CHECK(of_rank.confusion.counts == want.confusion.counts);
-    CHECK(of_rank.predictions == want.predictions);
+    CHECK(of_rank.outputs[0].confusion.counts == want.outputs[0].confusion.counts);
+    CHECK(of_rank.outputs[0].predictions == want.outputs[0].predictions);
   });
   // Shuffled samples have no batch before: as the layers that keep no state.
   const Evaluation shuffled = evaluated(in_file_order, "", cpu());

@@ -27,7 +27,7 @@ TEST_CASE("step runner: the host runs one batch of a range at a time, in any ord
     CHECK(outcomes[0].applied);
     CHECK_FALSE(outcomes[0].retry);
     CHECK(outcomes[0].discarded_seconds == 0);
-    CHECK(outcomes[0].metrics.size() == session.step_spec().metrics.size());
+    CHECK(outcomes[0].metrics.size() == session.step_spec().counters().size());
     CHECK(outcomes[0].time.samples == (ordinal % 6 == 5 ? 8 : 24));
     CHECK(outcomes[0].time.counted == (ordinal % 6 != 5));
     CHECK(outcomes[0].time.total >= outcomes[0].time.data_wait);

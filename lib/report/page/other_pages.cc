@@ -81,6 +81,9 @@ std::string body(const EvalReport& report) {
   for (const auto& [name, value] : report.metrics) rows.emplace_back(name, word(value));
   std::string text = facts(rows);
   text += section("Confusion matrix", classes(report.classes));
+  for (const OutputClasses& of : report.outputs.value_or(std::vector<OutputClasses>())) {
+    text += section("Confusion matrix, output " + of.output, classes(of.classes));
+  }
   text += section("Where each dtype is used", op_map(report.precision.ops));
   return text + notes({}, report.warnings) +
          origin({{"checkpoint", report.checkpoint}}, report.context, &report.config);

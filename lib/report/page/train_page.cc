@@ -223,6 +223,9 @@ std::string body(const TrainReport& report) {
   text += section("Epochs", table(history_rows(report.history)));
   text += skips(report.loss_scale);
   text += section("Confusion matrix of the test split", classes(report.test_classes));
+  for (const OutputClasses& of : report.test_outputs.value_or(std::vector<OutputClasses>())) {
+    text += section("Confusion matrix of the test split, output " + of.output, classes(of.classes));
+  }
   text += section("Where each dtype is used", op_map(report.precision.ops));
   text += numerics(report);
   return text + notes({}, report.warnings) +
