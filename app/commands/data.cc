@@ -11,6 +11,7 @@
 #include "core/printable.h"
 #include "data/contact_sheet.h"
 #include "data/dataset.h"
+#include "data/inputs.h"
 #include "data/synthetic_digits.h"
 #include "data/tensor_files.h"
 #include "environment.h"
@@ -126,31 +127,46 @@ data::Dataset described(const Info& flags) {
   return data::load_dataset(options);
 }
 
+/// The first of `count` numbers of a tensor, from element `at` on.
+std::string beginning(const Tensor& tensor, std::int64_t at, std::int64_t count) {
+  constexpr std::int64_t k_most_values = 8;
+  std::string text;
+  for (std::int64_t i = 0; i < std::min(count, k_most_values); ++i) {
+    const double value = element_as_double(tensor.view(), at + i);
+    text += is_floating(tensor.dtype()) ? fmt::format(" {:.4g}", value) : fmt::format(" {}", value);
+  }
+  return text + (count > k_most_values ? " ..." : "");
+}
+
 /// How the first samples begin, of data that is neither pictures nor text.
 void print_samples(const data::Dataset& set) {
-  constexpr std::int64_t k_most_values = 8;
   const data::Split& train = set.train;
-  const std::int64_t size = set.sample_shape.elements();
   for (std::int64_t i = 0; i < std::min<std::int64_t>(3, train.samples()); ++i) {
     std::string line;
-    for (std::int64_t k = 0; k < std::min(size, k_most_values); ++k) {
-      const std::int64_t at = i * size + k;
-      line += train.images.dtype() == DType::uint8
-                  ? fmt::format(" {}", train.images.as<std::uint8_t>()[at])
-                  : fmt::format(" {:.4g}", train.images.as<float>()[at]);
+    std::int64_t at = i * set.sample_shape.elements();
+    if (set.inputs.size() < 2) line = beginning(train.images, at, set.sample_shape.elements());
+    for (std::size_t k = 0; k < set.inputs.size() && set.inputs.size() > 1; ++k) {
+      const data::InputPart& part = set.inputs[k];
+      const std::int64_t count = part.shape.elements();
+      line +=
+          fmt::format("{} {}{}", k > 0 ? " " : "", part.name, beginning(train.images, at, count));
+      at += count;
     }
     std::string label;
-    if (train.labels.shape().rank() == 1 && train.labels.dtype() == DType::int32) {
-      const auto at = static_cast<std::size_t>(train.labels.as<std::int32_t>()[i]);
-      label = at < set.class_names.size() ? set.class_names[at] : fmt::format("{}", at);
-    } else if (train.labels.shape().rank() == 1) {
-      label = fmt::format("{:.6g}", train.labels.as<float>()[i]);
+    for (std::size_t k = 0; k < set.outputs.size(); ++k) {
+      const Tensor own = data::labels_of(train.labels.view(), set.outputs, k);
+      const std::int64_t count = set.outputs[k].shape.elements();
+      label += fmt::format(
+          "{}{}{}", k > 0 ? "  " : "", set.outputs[k].name, beginning(own, i * count, count));
     }
-    print_line("sample {}:{}{}{}",
-               i,
-               line,
-               size > k_most_values ? " ..." : "",
-               label.empty() ? "" : "  label " + label);
+    if (set.outputs.empty() && train.labels.shape().rank() == 1) {
+      const double number = element_as_double(train.labels.view(), i);
+      const auto index = static_cast<std::size_t>(number);
+      const bool classes = train.labels.dtype() == DType::int32;
+      label = classes && index < set.class_names.size() ? set.class_names[index]
+                                                        : fmt::format("{:.6g}", number);
+    }
+    print_line("sample {}:{}{}", i, line, label.empty() ? "" : "  label " + label);
   }
 }
 
@@ -169,6 +185,10 @@ int info(const Info& flags) {
     if (set.table) report.columns = set.table->columns;
     for (const data::InputPart& part : set.inputs) {
       report.inputs.push_back({part.name, {part.shape.begin(), part.shape.end()}});
+    }
+    for (const data::LabelPart& part : set.outputs) {
+      if (!report.outputs) report.outputs.emplace();
+      report.outputs->push_back({part.name, {part.shape.begin(), part.shape.end()}, part.classes});
     }
     report.sample_shape.assign(set.sample_shape.begin(), set.sample_shape.end());
     report.dtype = name(set.train.images.dtype());
@@ -195,9 +215,16 @@ int info(const Info& flags) {
                                   : "samples",
              to_string(set.sample_shape),
              name(set.train.images.dtype()),
-             set.classes == 0 ? "labels are numbers" : fmt::format("{} classes", set.classes));
+             !set.outputs.empty() ? fmt::format("labels of {} outputs", set.outputs.size())
+             : set.classes == 0   ? "labels are numbers"
+                                  : fmt::format("{} classes", set.classes));
   for (const data::InputPart& part : set.inputs) {
     print_line("input {:<18} {}", part.name, to_string(part.shape));
+  }
+  for (const data::LabelPart& part : set.outputs) {
+    const std::string kind = part.classes > 0 ? fmt::format("{} classes", part.classes) : "numbers";
+    const std::string shape = part.shape.rank() == 0 ? "" : to_string(part.shape) + ", ";
+    print_line("output {:<17} {}{}", part.name, shape, kind);
   }
   print_line("from {}", set.source);
   if (set.left_out > 0) print_line("left out: {} samples that cannot be read", set.left_out);
@@ -209,7 +236,7 @@ int info(const Info& flags) {
   if (set.table && !set.text) print_columns(set.table->columns);
   if (set.text) {
     print_text(set);
-  } else if (set.sample_shape.rank() < 3) {
+  } else if (set.sample_shape.rank() < 3 || !set.outputs.empty()) {
     print_samples(set);
   }
   if (!set.origin.empty()) fmt::print("origin: {}\nlicence: {}\n", set.origin, set.licence);

@@ -145,6 +145,25 @@ factor for the other inputs, and each is scaled and laid out by the rules of [va
 [shapes](#shapes) for itself. `halfstep data info CONFIG` lists the inputs, and `predict` reads NPZ files
 whose arrays are called `image`, `x_test_image` or `x_image`.
 
+A model of several outputs takes the labels of each, named by the output: for these, `y_train_digit` and
+`y_train_centre`, and for a test set `y_test_digit` and `y_test_centre`, beside the samples of one input or
+several.
+
+```yaml
+data: {format: npz, path: centres.npz}
+model:
+  outputs: [digit, centre]
+loss: {digit: sparse_categorical_crossentropy, centre: mean_squared_error}
+```
+
+In the names of arrays and metrics, `_` stands for all but letters and digits of an output: `y_train_lstm_1`
+for `lstm:1`. The rules of [labels](#labels) hold for each. In memory a label is the values of all outputs one
+after the other, as floats, which hold class numbers up to 2^24. Metrics are `digit_loss`, `digit_accuracy`,
+`centre_loss` and so on, in `metrics`, `early_stopping.monitor`, `target` and reports; `loss` is the sum of the
+outputs' losses times their `loss_weights`, with penalties of weights. `predict` prints each output,
+`eval --predictions FILE` writes `predictions_digit`, `labels_digit` and `labels_centre`, and
+`data.sample_weight` weighs the losses of all outputs. `training.class_weight` is for models of one output.
+
 ## IDX files
 
 `format: idx` with `path` naming a folder that holds the four files of MNIST's names

@@ -82,6 +82,12 @@ void DataInput::fields(Fields& f) {
   f("shape", shape, {.doc = "of its values in a sample", .min = 1});
 }
 
+void DataOutput::fields(Fields& f) {
+  f("name", name, "in the names of metrics and arrays");
+  f("shape", shape, {.doc = "of its label; [] of a single number", .min = 1});
+  f("classes", classes, "number of classes; 0 for real values");
+}
+
 void DataReport::fields(Fields& f) {
   describe_kind(f, k_kind);
   f("name", name, "of the set");
@@ -100,6 +106,11 @@ void DataReport::fields(Fields& f) {
     {.doc = "of a model that has several, in the order of their values in a sample; else empty",
      .each = "one input",
      .may_lack = true});
+  f("outputs",
+    outputs,
+    {.doc = "of a model of several, in the order of their values in a label",
+     .each = "one output",
+     .left_out = true});
   f("sample_shape", sample_shape, {.doc = "height, width, channels", .min = 1});
   f("dtype", dtype, "of the stored samples");
   f.text_or_null("layout", layout, "nhwc or nchw, of the files; null: no channels, or ambiguous");

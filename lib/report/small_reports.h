@@ -65,6 +65,12 @@ struct DataInput {
   std::vector<std::int64_t> shape;
   void fields(Fields& f);
 };
+struct DataOutput {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  std::int64_t classes = 0;
+  void fields(Fields& f);
+};
 struct DataReport {
   static constexpr std::string_view k_kind = "data", k_doc = "a data set";
   std::string name, source, origin, licence;
@@ -72,6 +78,7 @@ struct DataReport {
   std::vector<std::string> class_names;
   std::vector<data::ColumnEncoding> columns;
   std::vector<DataInput> inputs;
+  std::optional<std::vector<DataOutput>> outputs;  ///< of a model of several
   std::vector<std::int64_t> sample_shape;
   std::string dtype, layout;
   std::int64_t train_samples = 0, test_samples = 0;

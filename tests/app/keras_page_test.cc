@@ -10,7 +10,7 @@ namespace halfstep::test {
 namespace {
 
 /// Reviews [80] of numbers of words, padded with 0; sums [7] and answers [4] of numbers of
-/// characters; houses, a picture and five numbers each.
+/// characters; houses, a picture and five numbers each; pictures with a digit and its centre.
 constexpr std::string_view k_page_samples = R"(
 import numpy as np
 rng = np.random.default_rng(0)
@@ -25,6 +25,9 @@ x, z = rng.integers(0, 256, (80, 28, 28), dtype=np.uint8), rng.normal(size=(80, 
 y = rng.integers(0, 3, 80, dtype=np.int32)
 np.savez("houses.npz", x_train_image=x[:64], x_train_table=z[:64], y_train=y[:64],
          x_test_image=x[64:], x_test_table=z[64:], y_test=y[64:])
+c = rng.normal(size=(80, 2))
+np.savez("centres.npz", x_train=x[:64], y_train_digit=y[:64], y_train_centre=c[:64],
+         x_test=x[64:], y_test_digit=y[64:], y_test_centre=c[64:])
 )";
 
 }  // namespace
@@ -40,7 +43,7 @@ TEST_CASE("keras page: each config is valid and trains under each mixed policy a
   }
   const std::vector<std::string> configs =
       code_blocks(read_text(source_dir() / "docs/from_keras.md"), "yaml");
-  CHECK(configs.size() == 7);
+  CHECK(configs.size() == 8);
   int of_files = 0;
   for (std::size_t i = 0; i < configs.size(); ++i) {
     std::string config = configs[i];
@@ -76,7 +79,7 @@ TEST_CASE("keras page: each config is valid and trains under each mixed policy a
       CHECK(holds(end.out, "test_loss"));
     }
   }
-  CHECK(of_files == 4);
+  CHECK(of_files == 5);
 }
 
 }  // namespace halfstep::test

@@ -148,6 +148,16 @@ TEST_CASE("device: a model of two inputs trains as on the CPU under each policy"
   }
 }
 
+TEST_CASE("device: a model of two outputs trains as on the CPU under each policy") {
+  const data::Dataset dataset = digits_and_means();
+  for (const Policy& policy : k_policies) {
+    CAPTURE(policy.precision);
+    TinyRun two = two_outputs();
+    two.precision = policy.precision;
+    check_alike(two.spec(), policy.compute, dataset);
+  }
+}
+
 TEST_CASE("device: mixed and weighted samples train as on the CPU") {
   data::Dataset dataset = digits_with_nan();
   const auto weigh = [](data::Split& split, const Tensor& images) {

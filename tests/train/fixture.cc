@@ -1,6 +1,7 @@
 #include "train/fixture.h"
 
 #include <limits>
+#include <numeric>
 
 #include "config/load.h"
 #include "data/loader.h"
@@ -10,9 +11,8 @@ namespace halfstep::train {
 
 config::RunSpec TinyRun::spec() const {
   const std::string text = "name: tiny\nseed: 11\ndata: " + data + "\nmodel:\n  " + model + layers +
-                           "precision: " + precision +
-                           "\nloss: sparse_categorical_crossentropy\noptimizer: " + optimizer +
-                           "\ntraining: " + training + "\n";
+                           "precision: " + precision + "\nloss: " + loss +
+                           "\noptimizer: " + optimizer + "\ntraining: " + training + "\n";
   Diagnostics diagnostics;
   const config::Node node = config::load_text(text, "tiny.yaml", diagnostics);
   config::RunSpec spec = config::parse_run_spec(node, diagnostics);
@@ -122,6 +122,57 @@ data::Dataset flat_digits() {
   };
   dataset.train = flat(digits().train);
   dataset.test = flat(digits().test);
+  return dataset;
+}
+
+TinyRun two_outputs() {
+  TinyRun tiny;
+  tiny.data = "{format: npz, path: x.npz, sample_weight: w}";
+  tiny.model = "inputs: {image: [28, 28, 1]}\n  nodes:";
+  tiny.layers = R"(
+    flat: {type: flatten, from: image}
+    hidden: {type: dense, units: 12, activation: relu, kernel_regularizer: l2, from: flat}
+    scores: {type: dense, units: 10, from: hidden}
+    digit: {type: softmax, dtype: float32, from: scores}
+    mean: {type: dense, units: 2, dtype: float32, from: hidden}
+  outputs: [digit, mean]
+)";
+  tiny.loss =
+      "{digit: sparse_categorical_crossentropy, mean: mean_squared_error}\n"
+      "loss_weights: {mean: 0.5}\n"
+      "metrics: {digit: [accuracy, weighted_accuracy], mean: mean_absolute_error}";
+  tiny.optimizer = "{type: sgd, learning_rate: 0.05, global_clipnorm: 1}";
+  // The last batch of an epoch has one sample.
+  tiny.training = "{epochs: 2, batch_size: 53}";
+  return tiny;
+}
+
+data::Dataset digits_and_means() {
+  data::Dataset dataset;
+  dataset.name = "digits_and_means";
+  dataset.sample_shape = digits().sample_shape;
+  dataset.outputs = {{"digit", true, {}, DType::int32, 10}, {"mean", false, {2}}};
+  const auto labelled = [](const data::Split& digits) {
+    data::Split split;
+    split.images = digits.images.clone();
+    split.labels = Tensor(DType::float32, {digits.samples(), 3});
+    split.weights = Tensor(DType::float32, {digits.samples()});
+    for (std::int64_t i = 0; i < digits.samples(); ++i) {
+      const std::uint8_t* pixels = digits.images.as<std::uint8_t>() + 784 * i;
+      const auto mean = [&](int count) {
+        return static_cast<float>(std::accumulate(pixels, pixels + count, 0)) /
+               (255.0F * static_cast<float>(count));
+      };
+      float* label = split.labels.as<float>() + 3 * i;
+      label[0] = static_cast<float>(digits.labels.as<std::int32_t>()[i]);
+      label[1] = mean(784);
+      label[2] = mean(392);
+      split.weights.as<float>()[i] = static_cast<float>(i % 5) / 2;
+    }
+    return split;
+  };
+  dataset.train = labelled(digits().train);
+  dataset.test = labelled(digits().test);
   return dataset;
 }
 

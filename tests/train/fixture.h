@@ -31,6 +31,7 @@ struct TinyRun {
   std::string data =
       "{name: synthetic_digits, train_samples: 160, test_samples: 60, validation_split: 0.2}";
   std::string precision = "{policy: float32}";
+  std::string loss = "sparse_categorical_crossentropy";
   std::string optimizer = "{type: adam, learning_rate: 1e-3}";
   std::string training = "{epochs: 2, batch_size: 24}";
 
@@ -55,6 +56,11 @@ data::Dataset digit_rows();
 /// its data, the values of a digit in one row.
 TinyRun digit_halves();
 data::Dataset flat_digits();
+
+/// A run of two outputs, the class of a digit and the mean of its pixels and of its upper half,
+/// with weights of samples; and its data.
+TinyRun two_outputs();
+data::Dataset digits_and_means();
 
 /// One thread.
 const backend::Backend& cpu();
