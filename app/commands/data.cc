@@ -163,8 +163,9 @@ void print_samples(const data::Dataset& set) {
       const double number = element_as_double(train.labels.view(), i);
       const auto index = static_cast<std::size_t>(number);
       const bool classes = train.labels.dtype() == DType::int32;
-      label = classes && index < set.class_names.size() ? set.class_names[index]
-                                                        : fmt::format("{:.6g}", number);
+      label = !classes                         ? fmt::format("{:.6g}", number)
+              : index < set.class_names.size() ? set.class_names[index]
+                                               : fmt::format("{}", index);
     }
     print_line("sample {}:{}{}", i, line, label.empty() ? "" : "  label " + label);
   }

@@ -73,17 +73,17 @@ std::string metric_name(std::string_view key, std::string_view metric) {
   return key.empty() ? std::string(metric) : fmt::format("{}_{}", key, metric);
 }
 
-std::vector<std::string> output_keys(const ModelSpec& model) {
-  if (model.outputs.size() < 2) return {};
-  return mapped<std::string>(model.outputs, key_of);
-}
-
 std::vector<TrainedOutput> trained_outputs(const RunSpec& spec, Diagnostics& diagnostics) {
   const bool by_name = spec.loss.type.empty() && !spec.loss.node.entries.empty();
   if (spec.model.outputs.size() < 2) {
-    if (by_name) diagnostics.error(spec.loss.node.where, "missing required key 'type'");
+    if (by_name) {
+      diagnostics.error(spec.loss.node.where,
+                        "missing required key 'type'",
+                        "a map from outputs to losses is for a model of several outputs");
+    }
     if (!spec.loss_weights.empty()) {
-      diagnostics.error(spec.where("loss_weights"), "weigh the outputs of a model of several");
+      diagnostics.error(spec.where("loss_weights"),
+                        "weighs the losses of several outputs, and the model has one");
     }
     return {{"", "", by_name ? Typed{} : spec.loss, 1}};
   }
@@ -117,8 +117,8 @@ std::vector<std::string> usual_metrics(const RunSpec& spec) {
   std::vector<std::string> losses, metrics;
   for (const TrainedOutput& output : trained_outputs(spec, reported)) {
     if (!output.key.empty()) losses.push_back(metric_name(output.key, "loss"));
-    metrics.push_back(
-        metric_name(output.key, is_regression(output.loss.type) ? "mean_absolute_error" : "accuracy"));
+    metrics.push_back(metric_name(
+        output.key, is_regression(output.loss.type) ? "mean_absolute_error" : "accuracy"));
   }
   losses.insert(losses.end(), metrics.begin(), metrics.end());
   return losses;
@@ -127,7 +127,7 @@ std::vector<std::string> usual_metrics(const RunSpec& spec) {
 void expand_metrics(Node& root, Diagnostics& diagnostics) {
   const std::vector<std::string> names = names_in(find_path(root, "model.outputs"));
   Node* metrics = root.find("metrics");
-  if (names.size() < 2 || metrics == nullptr) return;
+  if (names.size() < 2 || metrics == nullptr || metrics->kind == Node::Kind::null) return;
   const auto keys = mapped<std::string>(names, key_of);
   Node list;
   list.kind = Node::Kind::sequence;
@@ -139,7 +139,7 @@ void expand_metrics(Node& root, Diagnostics& diagnostics) {
   // Calls visit(name, item) for each of the names at `value`; others are left to the reader.
   const auto each = [&](const Node& value, const auto& visit) {
     if (value.kind == Node::Kind::scalar) return visit(value);
-    if (value.kind != Node::Kind::sequence) return list.items.push_back(value);
+    if (value.kind == Node::Kind::map) list.items.push_back(value);
     for (const Node& item : value.items) {
       item.kind == Node::Kind::scalar ? visit(item) : list.items.push_back(item);
     }
@@ -155,6 +155,7 @@ void expand_metrics(Node& root, Diagnostics& diagnostics) {
     }
   } else {
     each(*metrics, [&](const Node& item) {
+      if (item.text == "loss") return;
       const bool has_key = std::ranges::any_of(
           keys, [&](const std::string& key) { return item.text.starts_with(key + "_"); });
       if (!has_key) {

@@ -24,9 +24,6 @@ struct TrainedOutput {
 /// names of others.
 std::vector<TrainedOutput> trained_outputs(const RunSpec& spec, Diagnostics& diagnostics);
 
-/// The keys of the outputs, none where the model has one.
-std::vector<std::string> output_keys(const ModelSpec& model);
-
 /// The name of a metric of an output: `<key>_<metric>`, or `metric` for an empty key.
 std::string metric_name(std::string_view key, std::string_view metric);
 

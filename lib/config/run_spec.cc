@@ -177,6 +177,7 @@ RunSpec parse_run_spec(const Node& node, Diagnostics& diagnostics) {
   expand_blocks(spec.source, diagnostics);
   expand_metrics(spec.source, diagnostics);
   spell_out_all(spec.source);
+  spec.metrics.clear();  // which is no default of a list that cannot be read
   read(spec.source, spec, diagnostics);
   if (spec.source.find("metrics") == nullptr) spec.metrics = usual_metrics(spec);
   spec.data.base = directory_of(spec.where("data.path"));
@@ -194,6 +195,9 @@ std::string print(const RunSpec& spec, const PrintOptions& options) {
   const Node defaults = to_node(std::move(usual));
   Node printed = to_node(std::move(copy), options.minimal ? &defaults : nullptr);
   drop_other_form(printed, spec.model);
+  if (spec.loss_weights.empty()) {
+    std::erase_if(printed.entries, [](const Node::Entry& e) { return e.key == "loss_weights"; });
+  }
   set_paths(printed);
   if (options.origins) copy_origins(printed, spec);
   return emit_yaml(printed, options.origins);

@@ -167,8 +167,7 @@ void check_batch_size(std::int64_t batch_size, std::int64_t samples, const Where
 /// Errors: UserError(data) naming the first label that is not. `what` is the source it names.
 void check_labels(const SplitView& split, std::int64_t classes, std::string_view what);
 
-/// The values [first, first + count) of each sample in a tensor must be whole numbers in [0,
-/// limit). Errors: UserError(data) naming the first one that is not. `what` is the source it names.
+/// Values [first, first + count) of each sample must be whole numbers in [0, limit); as above.
 void check_indices(const TensorView& samples,
                    std::int64_t first,
                    std::int64_t count,

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "core/error.h"
 #include "core/ranges.h"
@@ -152,8 +153,6 @@ constexpr std::array k_metrics{
               "fraction"},
 };
 
-bool is_weighted(std::string_view name) { return name.starts_with(k_weighted); }
-
 std::string_view unweighted(std::string_view name) {
   return is_weighted(name) ? name.substr(k_weighted.size()) : name;
 }
@@ -291,13 +290,6 @@ std::vector<Value> count_by_threshold(const MetricContext& c) {
   return sums;
 }
 
-/// Of metric `i`; those of several outputs may be written as a map.
-Where metric_where(const config::RunSpec& spec, std::size_t i) {
-  Where where = spec.where(config::item_path("metrics", i));
-  if (spec.model.outputs.size() > 1) where.path = "metrics";
-  return where;
-}
-
 /// Whether these are the counters of `metric`, which is called `name` as one of several outputs.
 bool has_counters(std::string_view metric,
                   std::string_view name,
@@ -313,6 +305,8 @@ bool has_counters(std::string_view metric,
 }  // namespace
 
 std::span<const MetricDef> metric_table() { return k_metrics; }
+
+bool is_weighted(std::string_view name) { return name.starts_with(k_weighted); }
 
 const MetricDef* find_metric(std::string_view name) {
   name = unweighted(name);
@@ -400,47 +394,6 @@ std::vector<Value> build_metric(const MetricContext& c, std::string_view name) {
     each = b.add("Mul", {graph::ops::reshape(b, each, b.shape(c.weights)), c.weights});
   }
   return {graph::ops::reduce(b, "Sum", each)};
-}
-
-std::optional<NamedMetric> find_metric_of(std::string_view name,
-                                          std::span<const TrainedOutput> outputs) {
-  std::optional<NamedMetric> found;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const std::string& key = outputs[i].key;
-    if (!name.starts_with(config::metric_name(key, ""))) continue;
-    const std::string_view rest = key.empty() ? name : name.substr(key.size() + 1);
-    if (find_metric(rest) == nullptr && (key.empty() || rest != k_loss_metric)) continue;
-    if (!found || rest.size() < found->name.size()) found = {i, rest};
-  }
-  return found;
-}
-
-void read_metrics(const config::RunSpec& spec,
-                  std::span<TrainedOutput> outputs,
-                  Diagnostics& diagnostics) {
-  const auto known = mapped<std::string>(k_metrics, &MetricDef::name);
-  for (std::size_t i = 0; i < spec.metrics.size(); ++i) {
-    const std::string& name = spec.metrics[i];
-    const auto metric = find_metric_of(name, outputs);
-    if (!metric) {
-      std::string_view rest = name;
-      for (const TrainedOutput& output : outputs) {
-        const std::string prefix = config::metric_name(output.key, "");
-        if (name.starts_with(prefix)) rest = std::string_view(name).substr(prefix.size());
-      }
-      diagnostics.error(
-          metric_where(spec, i),
-          fmt::format("unknown metric '{}'", name),
-          choices(rest, known) + ", with any whole number for 5 and weighted_ before a name");
-      continue;
-    }
-    outputs[metric->output].metrics.emplace_back(metric->name);
-    if (is_weighted(metric->name) && !spec.data.sample_weight) {
-      diagnostics.error(metric_where(spec, i),
-                        fmt::format("{} weighs the samples, which have no weights", name),
-                        "data.sample_weight names them");
-    }
-  }
 }
 
 void check_metrics_fit(const config::RunSpec& spec,

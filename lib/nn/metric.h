@@ -31,6 +31,9 @@ std::span<const MetricDef> metric_table();
 /// `weighted_` before its name, or nullptr.
 const MetricDef* find_metric(std::string_view name);
 
+/// Whether the name begins with `weighted_`.
+bool is_weighted(std::string_view name);
+
 /// The names of the metric's counters: its own for a mean, else `<metric>/<counter>`, alphabetical.
 /// A weighted metric has the sum of the weights as its last one.
 std::vector<std::string> counter_names(std::string_view metric);

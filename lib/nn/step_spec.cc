@@ -139,7 +139,8 @@ std::vector<TrainedOutput> read_outputs(const config::RunSpec& spec, Diagnostics
   Diagnostics reported;  // by the check of the config
   for (config::TrainedOutput& given : config::trained_outputs(spec, reported)) {
     TrainedOutput output;
-    output.loss = make_loss(given.loss, diagnostics);
+    const bool same = !outputs.empty() && given.loss.where == outputs.back().loss_where;
+    output.loss = make_loss(given.loss, same ? reported : diagnostics);
     output.loss_where = given.key.empty() ? spec.where("loss") : given.loss.where;
     output.key = std::move(given.key);
     output.loss_type = std::move(given.loss.type);

@@ -51,6 +51,9 @@ struct NamedMetric {
 std::optional<NamedMetric> find_metric_of(std::string_view name,
                                           std::span<const TrainedOutput> outputs);
 
+/// The position of metric `i`; those of several outputs may be written as a map.
+Where metric_where(const config::RunSpec& spec, std::size_t i);
+
 /// Checks the names of `spec.metrics`, and gives the outputs theirs.
 void read_metrics(const config::RunSpec& spec,
                   std::span<TrainedOutput> outputs,

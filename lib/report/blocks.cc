@@ -21,6 +21,29 @@ void describe_estimate(Fields& f, Estimate& estimate, std::string_view name) {
   f("n", estimate.n, {.doc = "repetitions", .min = 1});
 }
 
+std::optional<Classes> classes_of(const train::Confusion& confusion,
+                                  const std::vector<std::string>& class_names) {
+  if (confusion.classes == 0) return std::nullopt;
+  Classes block;
+  for (std::int64_t label = 0; label < confusion.classes; ++label) {
+    ClassRow row;
+    row.label = label;
+    row.correct = confusion.at(label, label);
+    std::vector<std::int64_t>& counts = block.confusion.emplace_back();
+    for (std::int64_t p = 0; p < confusion.classes; ++p) {
+      counts.push_back(confusion.at(label, p));
+      row.count += counts.back();
+    }
+    const auto index = static_cast<std::size_t>(label);
+    if (index < class_names.size()) row.name = class_names[index];
+    if (row.count > 0) {
+      row.accuracy = static_cast<double>(row.correct) / static_cast<double>(row.count);
+    }
+    block.per_class.push_back(std::move(row));
+  }
+  return block;
+}
+
 }  // namespace
 
 void describe_kind(Fields& f, std::string_view kind) {
@@ -205,33 +228,10 @@ void Classes::fields(Fields& f) {
   f("confusion", confusion, {.doc = "rows by label", .each = "counts by predicted class"});
 }
 
-std::optional<Classes> classes_block(const train::Confusion& confusion,
-                                     const std::vector<std::string>& class_names) {
-  if (confusion.classes == 0) return std::nullopt;
-  Classes block;
-  for (std::int64_t label = 0; label < confusion.classes; ++label) {
-    ClassRow row;
-    row.label = label;
-    row.correct = confusion.at(label, label);
-    std::vector<std::int64_t>& counts = block.confusion.emplace_back();
-    for (std::int64_t p = 0; p < confusion.classes; ++p) {
-      counts.push_back(confusion.at(label, p));
-      row.count += counts.back();
-    }
-    const auto index = static_cast<std::size_t>(label);
-    if (index < class_names.size()) row.name = class_names[index];
-    if (row.count > 0) {
-      row.accuracy = static_cast<double>(row.correct) / static_cast<double>(row.count);
-    }
-    block.per_class.push_back(std::move(row));
-  }
-  return block;
-}
-
 std::optional<Classes> classes_block(const train::Evaluation& evaluation,
                                      const std::vector<std::string>& class_names) {
   if (evaluation.outputs.size() != 1) return std::nullopt;
-  return classes_block(evaluation.outputs[0].confusion, class_names);
+  return classes_of(evaluation.outputs[0].confusion, class_names);
 }
 
 void OutputClasses::fields(Fields& f) {
@@ -242,7 +242,7 @@ void OutputClasses::fields(Fields& f) {
 std::optional<std::vector<OutputClasses>> output_classes(const train::Evaluation& evaluation) {
   if (evaluation.outputs.size() < 2) return std::nullopt;
   return mapped<OutputClasses>(evaluation.outputs, [](const train::OutputPredictions& of) {
-    return OutputClasses{of.output, classes_block(of.confusion)};
+    return OutputClasses{of.output, classes_of(of.confusion, {})};
   });
 }
 

@@ -154,16 +154,12 @@ struct Classes {
   std::vector<std::vector<std::int64_t>> confusion;  ///< [label][prediction]
   void fields(Fields& f);
 };
-/// The results per class and the confusion matrix; nothing for a model without classes.
-std::optional<Classes> classes_block(const train::Confusion& confusion,
-                                     const std::vector<std::string>& class_names = {});
-/// Those of a model's only output; nothing for a model of several.
+/// Results per class and confusion matrix; nothing without classes, and of several outputs.
 std::optional<Classes> classes_block(const train::Evaluation& evaluation,
                                      const std::vector<std::string>& class_names);
 
-/// The classes of an output of a model of several.
 struct OutputClasses {
-  std::string output;
+  std::string output;  ///< of a model of several
   std::optional<Classes> classes;
   void fields(Fields& f);
 };

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "config/merge.h"
+#include "config/outputs.h"
 #include "config/printer.h"
 #include "support.h"
 
@@ -181,6 +182,37 @@ TEST_CASE("run spec: a data path starts from its config file, or from the workin
   CHECK(spec_of(node).data.located_path() == "y.npz");
   apply(node, Override::parse(Override::Kind::set, "--set", "data.path=/a/y.npz"), diagnostics);
   CHECK(spec_of(node).data.located_path() == "/a/y.npz");
+}
+
+TEST_CASE("run spec: the losses and metrics of several outputs are printed by their names") {
+  const RunSpec spec = spec_of(node_of(contents(folder() / "good" / "outputs.yaml")));
+  CHECK(spec.model.outputs == std::vector<std::string>{"digit.softmax", "mean"});
+  Diagnostics diagnostics;
+  const std::vector<TrainedOutput> outputs = trained_outputs(spec, diagnostics);
+  CHECK(diagnostics.empty());
+  REQUIRE(outputs.size() == 2);
+  CHECK(outputs[0].key == "digit_softmax");
+  CHECK(outputs[0].loss.type == "sparse_categorical_crossentropy");
+  CHECK(outputs[0].loss_weight == 2);
+  CHECK(outputs[1].loss.node.find("delta")->text == "0.5");
+  CHECK(outputs[1].loss_weight == 0.25);
+  CHECK(spec.metrics == std::vector<std::string>{"digit_softmax_loss",
+                                                 "mean_loss",
+                                                 "digit_softmax_accuracy",
+                                                 "digit_softmax_top_3_accuracy",
+                                                 "mean_mean_absolute_error"});
+  for (const bool minimal : {false, true}) {
+    const RunSpec again = spec_of(node_of(print(spec, {.minimal = minimal})));
+    CHECK(again.metrics == spec.metrics);
+    CHECK(config_hash(again) == config_hash(spec));
+  }
+  // Without metrics, those that fit the losses.
+  Node node = node_of(contents(folder() / "good" / "outputs.yaml"));
+  std::erase_if(node.entries, [](const Node::Entry& e) { return e.key == "metrics"; });
+  CHECK(spec_of(node).metrics == std::vector<std::string>{"digit_softmax_loss",
+                                                          "mean_loss",
+                                                          "digit_softmax_accuracy",
+                                                          "mean_mean_absolute_error"});
 }
 
 TEST_CASE("run spec: the hash follows what is asked for, not how it is written") {

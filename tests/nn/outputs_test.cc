@@ -175,7 +175,7 @@ TEST_CASE("outputs: names that are no outputs, and outputs without a loss, are r
         "has no loss of the output 'digit'",
         "m.yaml:10:44: loss.offset: unknown loss 'mean_square'",
         "m.yaml:11:16: loss_weights: the model has no output 'ofset'; did you mean 'offset'?",
-        "m.yaml:12:18: metrics: unknown metric 'digit_acuracy'; did you mean 'accuracy'?",
+        "m.yaml:12:18: metrics: unknown metric 'acuracy'; did you mean 'accuracy'?",
         "m.yaml:12:27: metrics: the model has no output 'hidden'"}) {
     CAPTURE(line);
     CHECK(all.find(line) != std::string::npos);

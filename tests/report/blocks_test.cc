@@ -97,7 +97,9 @@ TEST_CASE("classes: accuracy of each class, null for one without samples") {
   train::Confusion confusion;
   confusion.classes = 3;
   confusion.counts = {3, 1, 0, 0, 0, 0, 1, 0, 2};  // rows by label
-  const Json block = to_json(*classes_block(confusion, {"cat", "dog"}));
+  train::Evaluation evaluation;
+  evaluation.outputs = {{"", confusion, {}}};
+  const Json block = to_json(*classes_block(evaluation, {"cat", "dog"}));
   const Json& rows = block.at("per_class");
   REQUIRE(rows.size() == 3);
   CHECK(rows[0] ==
@@ -108,6 +110,13 @@ TEST_CASE("classes: accuracy of each class, null for one without samples") {
   CHECK(rows[2].at("accuracy") == number(2.0 / 3));
   CHECK(block.at("confusion") == Json::parse("[[3,1,0],[0,0,0],[1,0,2]]"));
   CHECK(wrong<Classes>(block).empty());
+  CHECK_FALSE(output_classes(evaluation).has_value());
+  evaluation.outputs = {{"pet", confusion, {}}, {"age", {}, {}}};
+  CHECK_FALSE(classes_block(evaluation, {}).has_value());
+  const auto both = output_classes(evaluation);
+  REQUIRE(both.has_value());
+  CHECK(both->at(0).classes->per_class.size() == 3);
+  CHECK_FALSE(both->at(1).classes.has_value());
   CHECK_FALSE(classes_block({}, {}).has_value());
 }
 

@@ -1,0 +1,67 @@
+#include "nn/trained_output.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/ranges.h"
+#include "nn/metric.h"
+
+namespace halfstep::nn {
+
+Where metric_where(const config::RunSpec& spec, std::size_t i) {
+  Where where = spec.where(config::item_path("metrics", i));
+  if (spec.model.outputs.size() > 1) where.path = "metrics";
+  return where;
+}
+
+std::optional<NamedMetric> find_metric_of(std::string_view name,
+                                          std::span<const TrainedOutput> outputs) {
+  std::optional<NamedMetric> found;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& key = outputs[i].key;
+    if (!name.starts_with(config::metric_name(key, ""))) continue;
+    const std::string_view rest = key.empty() ? name : name.substr(key.size() + 1);
+    if (find_metric(rest) == nullptr && (key.empty() || rest != k_loss_metric)) continue;
+    if (!found || rest.size() < found->name.size()) found = {i, rest};
+  }
+  return found;
+}
+
+void read_metrics(const config::RunSpec& spec,
+                  std::span<TrainedOutput> outputs,
+                  Diagnostics& diagnostics) {
+  const auto known = mapped<std::string>(metric_table(), &MetricDef::name);
+  std::vector<std::string> full;
+  for (const TrainedOutput& output : outputs) {
+    for (const std::string& metric : known) full.push_back(config::metric_name(output.key, metric));
+  }
+  std::string_view unknown;
+  for (std::size_t i = 0; i < spec.metrics.size(); ++i) {
+    const std::string& name = spec.metrics[i];
+    const auto metric = find_metric_of(name, outputs);
+    if (!metric) {
+      std::string_view rest = name;
+      for (const TrainedOutput& output : outputs) {
+        const std::string prefix = config::metric_name(output.key, "");
+        if (name.starts_with(prefix)) rest = std::string_view(name).substr(prefix.size());
+      }
+      // A name without an output is one of each.
+      if (std::exchange(unknown, rest) == rest) continue;
+      std::string hint = outputs.size() > 1 ? did_you_mean(rest, full) : "";
+      if (hint.empty()) hint = choices(rest, known);
+      diagnostics.error(metric_where(spec, i),
+                        fmt::format("unknown metric '{}'", rest),
+                        hint + ", with any whole number for 5 and weighted_ before a name");
+      continue;
+    }
+    outputs[metric->output].metrics.emplace_back(metric->name);
+    if (is_weighted(metric->name) && !spec.data.sample_weight) {
+      diagnostics.error(metric_where(spec, i),
+                        fmt::format("{} weighs the samples, which have no weights", name),
+                        "data.sample_weight names them");
+    }
+  }
+}
+
+}  // namespace halfstep::nn
