@@ -8,6 +8,7 @@
 
 #include "core/parallel.h"
 #include "data/load_dataset.h"
+#include "data/table.h"
 
 namespace halfstep::data {
 namespace {
@@ -34,7 +35,12 @@ UserError missing(const NpzReader& npz,
   const std::string name = array_of(prefix, part);
   const std::vector<std::string> there = npz.names();
   std::vector<std::string> others = there;
-  for (const Part& other : parts) std::erase(others, array_of(prefix, other));
+  for (const Part& other : parts) {
+    for (const std::string_view known :
+         {prefix, k_npz_train_inputs, k_npz_test_inputs, k_npz_train_outputs, k_npz_test_outputs}) {
+      std::erase(others, array_of(known, other));
+    }
+  }
   return {ErrorKind::data,
           {npz.path(), 0, 0, ""},
           fmt::format("has no array {} for the {} '{}'; it has {}",

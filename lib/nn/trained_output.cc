@@ -49,10 +49,11 @@ void read_metrics(const config::RunSpec& spec,
       // A name without an output is one of each.
       if (std::exchange(unknown, rest) == rest) continue;
       std::string hint = outputs.size() > 1 ? did_you_mean(rest, full) : "";
-      if (hint.empty()) hint = choices(rest, known);
-      diagnostics.error(metric_where(spec, i),
-                        fmt::format("unknown metric '{}'", rest),
-                        hint + ", with any whole number for 5 and weighted_ before a name");
+      if (hint.empty()) {
+        hint = choices(rest, known) + ", with any whole number for 5 and weighted_ before a name";
+      }
+      diagnostics.error(
+          metric_where(spec, i), fmt::format("unknown metric '{}'", rest), std::move(hint));
       continue;
     }
     outputs[metric->output].metrics.emplace_back(metric->name);

