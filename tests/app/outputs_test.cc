@@ -36,10 +36,10 @@ training: {epochs: 20, batch_size: 16}
 )";
 
 /// Pictures that are bright or dark, their means, and three numbers without meaning.
-struct Samples {
+struct LabelledPictures {
   Tensor image, row, bright, mean;
 
-  explicit Samples(std::int64_t count)
+  explicit LabelledPictures(std::int64_t count)
       : image(DType::float32, {count, 4, 4}),
         row(DType::float32, {count, 3}),
         bright(DType::int64, {count}),
@@ -56,8 +56,8 @@ struct Samples {
   }
 };
 
-void write_two(const std::string& path) {
-  const Samples train(128), test(40);
+void write_pictures(const std::string& path) {
+  const LabelledPictures train(128), test(40);
   const std::array arrays{data::NamedTensor{"x_train_image", train.image.view()},
                           data::NamedTensor{"x_train_row", train.row.view()},
                           data::NamedTensor{"y_train_bright", train.bright.view()},
@@ -69,7 +69,7 @@ void write_two(const std::string& path) {
   data::write_npz(path, arrays);
 }
 
-Finished command(const TemporaryDirectory& directory, std::vector<std::string> words) {
+Finished with_one_thread(const TemporaryDirectory& directory, std::vector<std::string> words) {
   words.insert(words.end(), {"--threads", "1"});
   return halfstep(words, directory.path());
 }
@@ -79,7 +79,7 @@ Finished command(const TemporaryDirectory& directory, std::vector<std::string> w
 TEST_CASE("outputs: a model of a class and a number trains, and its run is used by every command") {
   const TemporaryDirectory directory;
   write_text(directory.file("run.yaml"), std::string(k_two_outputs));
-  write_two(directory.file("two.npz"));
+  write_pictures(directory.file("two.npz"));
   const Finished trained =
       train(directory,
             "run",
@@ -95,7 +95,7 @@ TEST_CASE("outputs: a model of a class and a number trains, and its run is used 
   CHECK(report.at("test_outputs").at(1).at("classes").is_null());
 
   const Finished evaluated =
-      command(directory, {"eval", "run", "--json", "--predictions", "out.npz"});
+      with_one_thread(directory, {"eval", "run", "--json", "--predictions", "out.npz"});
   REQUIRE(evaluated.exit_code == 0);
   CHECK(Json::parse(evaluated.out).at("metrics") == report.at("test"));
   const data::NpzReader predictions(directory.file("out.npz"));
@@ -104,7 +104,7 @@ TEST_CASE("outputs: a model of a class and a number trains, and its run is used 
   CHECK(predictions.read("labels_bright").dtype() == DType::int32);
   write_text(directory.file("eval.json"), evaluated.out);
 
-  const Finished info = command(directory, {"data", "info", "run.yaml"});
+  const Finished info = with_one_thread(directory, {"data", "info", "run.yaml"});
   CHECK(info.exit_code != 0);  // --threads is not for it
   const std::string described = halfstep({"data", "info", "run.yaml"}, directory.path()).out;
   CAPTURE(described);
@@ -121,7 +121,7 @@ TEST_CASE("outputs: a model of a class and a number trains, and its run is used 
         {"config", "check", "run.yaml"},
         {"model", "summary", "run.yaml"},
         {"model", "export", "run", "--to", "weights.npz"}}) {
-    const Finished end = command(directory, words);
+    const Finished end = with_one_thread(directory, words);
     CAPTURE(words[0]);
     CAPTURE(end.err);
     CHECK(end.exit_code == 0);
@@ -135,14 +135,15 @@ TEST_CASE("outputs: a model of a class and a number trains, and its run is used 
     CHECK(end.exit_code == 0);
   }
 
-  const Samples asked(4);
+  const LabelledPictures asked(4);
   data::write_npz(directory.file("asked.npz"),
                   std::array{data::NamedTensor{"image", asked.image.view()},
                              data::NamedTensor{"row", asked.row.view()}});
-  const Finished printed = command(directory, {"predict", "run", "asked.npz"});
+  const Finished printed = with_one_thread(directory, {"predict", "run", "asked.npz"});
   CHECK(holds(printed.out, "     1  bright class   1"));
-  const Json each = Json::parse(command(directory, {"predict", "run", "asked.npz", "--json"}).out)
-                        .at("predictions");
+  const Json each =
+      Json::parse(with_one_thread(directory, {"predict", "run", "asked.npz", "--json"}).out)
+          .at("predictions");
   REQUIRE(each.size() == 4);
   for (std::size_t i = 0; i < 4; ++i) {
     CHECK(each.at(i).at("outputs").at(0).at("class") == i % 2);
@@ -155,7 +156,7 @@ TEST_CASE("outputs: two ranks of mpirun report the metrics of all samples") {
   if (!can_run_ranks()) return;
   const TemporaryDirectory directory;
   write_text(directory.file("run.yaml"), std::string(k_two_outputs));
-  write_two(directory.file("two.npz"));
+  write_pictures(directory.file("two.npz"));
   REQUIRE(train(directory, "one").exit_code == 0);
   const Finished end = train_ranks(directory, 2, "two");
   CAPTURE(end.err);
@@ -172,8 +173,8 @@ TEST_CASE("outputs: two ranks of mpirun report the metrics of all samples") {
 TEST_CASE("outputs: labels that do not fit the outputs are refused, all at once") {
   const TemporaryDirectory directory;
   write_text(directory.file("run.yaml"), std::string(k_two_outputs));
-  write_two(directory.file("two.npz"));
-  const Samples few(16);
+  write_pictures(directory.file("two.npz"));
+  const LabelledPictures few(16);
   Tensor large(DType::int64, {16});
   std::fill_n(large.as<std::int64_t>(), 16, 2);
   const auto with_labels = [&](const char* file, std::vector<data::NamedTensor> labels) {
@@ -184,7 +185,7 @@ TEST_CASE("outputs: labels that do not fit the outputs are refused, all at once"
   with_labels("none.npz", {{"y_train_brigth", few.bright.view()}, {"y_train", few.mean.view()}});
   with_labels("large.npz", {{"y_train_bright", large.view()}, {"y_train_mean", few.mean.view()}});
   with_labels("float.npz", {{"y_train_bright", few.mean.view()}, {"y_train_mean", few.row.view()}});
-  const Samples more(20);
+  const LabelledPictures more(20);
   with_labels("more.npz",
               {{"y_train_bright", more.bright.view()}, {"y_train_mean", more.mean.view()}});
   with_labels("mixed.npz",
@@ -220,7 +221,7 @@ TEST_CASE("outputs: labels that do not fit the outputs are refused, all at once"
        {"2 outputs are the arrays of a file of data.format: npz, which this config does not name"}},
   };
   for (const Case& c : cases) {
-    const Finished end = command(
+    const Finished end = with_one_thread(
         directory, {"train", "run.yaml", "--set", "data.validation_split=0", "--set", c.setting});
     CAPTURE(end.err);
     CHECK(end.exit_code == c.exit_code);
