@@ -208,9 +208,9 @@ TEST_CASE("outputs: labels that do not fit the outputs are refused, all at once"
         "not a whole number in 0..1"}},
       {"data.path=float.npz",
        2,
-       {"run.yaml:16:16: loss.bright: error: output 'bright': takes class numbers; the labels are "
+       {"run.yaml:14:16: loss.bright: error: output 'bright': takes class numbers; the labels are "
         "float32",
-        "run.yaml:16:55: loss.mean: error: output 'mean': the labels are float targets of shape "
+        "run.yaml:14:55: loss.mean: error: output 'mean': the labels are float targets of shape "
         "[3], the model's output is [1]"}},
       {"data.path=more.npz", 3, {"has 16 images but 20 labels"}},
       {"data.path=mixed.npz",
