@@ -22,7 +22,7 @@ struct StepOutcome {
   double learning_rate = 0;
   std::optional<double> loss_scale_before;
   std::optional<double> loss_scale;  ///< after the step
-  std::vector<double> metrics;  ///< sums over the batch of nn::counter_names(StepSpec::metrics)
+  std::vector<double> metrics;       ///< sums over the batch of StepSpec::counters()
   StepSample time;
   double discarded_seconds = 0;  ///< of pipelined steps after this one that were discarded
   std::optional<FirstNonfinite> first_nonfinite;  ///< of a traced step that was not applied
