@@ -89,6 +89,7 @@ data::DataOptions data_options(const LoadedConfig& loaded) {
   options.class_names = spec.class_names;
   options.pictures = image_form(spec);
   options.skip_bad_samples = spec.on_bad_sample == config::OnBadSample::skip;
+  options.labels_are_samples = spec.labels == config::DataLabels::samples;
   options.test_split = spec.test_split;
   options.split_seed = static_cast<std::uint64_t>(spec.split_seed);
   options.table = spec.table;

@@ -53,16 +53,17 @@ void write_predictions(const std::string& path,
     const train::OutputPredictions& output = result.outputs[i];
     const bool several = result.outputs.size() > 1;
     const std::string behind = several ? "_" + output.output : "";
-    if (!several || !output.predictions.empty()) {
-      Tensor predicted(DType::int64, {static_cast<std::int64_t>(output.predictions.size())});
-      std::ranges::copy(output.predictions, predicted.as<std::int64_t>());
-      arrays.push_back({"predictions" + behind, predicted.view()});
-      tensors.push_back(std::move(predicted));
-    }
     TensorView own = labels;
     if (several) {
       tensors.push_back(data::labels_of(labels, dataset.outputs, i));
       own = tensors.back().view();
+    }
+    if (!several || !output.predictions.empty()) {
+      const auto count = static_cast<std::int64_t>(output.predictions.size());
+      Tensor predicted(DType::int64, count == own.elements() ? own.shape : Shape{count});
+      std::ranges::copy(output.predictions, predicted.as<std::int64_t>());
+      arrays.push_back({"predictions" + behind, predicted.view()});
+      tensors.push_back(std::move(predicted));
     }
     arrays.push_back({"labels" + behind, own});
   }

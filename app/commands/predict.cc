@@ -6,19 +6,18 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "command.h"
 #include "core/log.h"
-#include "core/printable.h"
 #include "data/file.h"
 #include "data/image.h"
 #include "data/inputs.h"
 #include "data/tensor_files.h"
 #include "open_device.h"
+#include "predictions.h"
 #include "report/small_reports.h"
 #include "terminal.h"
 #include "train/checkpoint.h"
@@ -35,7 +34,7 @@ constexpr std::int64_t k_most_at_once = 1024;
 
 struct PredictFlags {
   RunOptions run;
-  std::string checkpoint;
+  std::string checkpoint, output;
   std::vector<std::string> inputs, more_inputs;
 };
 
@@ -235,85 +234,6 @@ Asked read_inputs(const PredictFlags& state,
   return asked;
 }
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-
-/// The probabilities of all classes from the outputs of a sample, in double. A single output is the
-/// probability of class 1.
-std::vector<double> probabilities(std::span<const float> row, const nn::Loss& loss) {
-  std::vector<double> p(row.begin(), row.end());
-  if (loss.label_kind() == nn::LabelKind::events) {
-    if (loss.from_logits()) std::ranges::transform(p, p.begin(), sigmoid);
-    if (p.size() == 1) p = {1 - p[0], p[0]};
-    return p;
-  }
-  if (!loss.from_logits()) return p;
-  const double top = *std::ranges::max_element(p);
-  for (double& x : p) x = std::exp(x - top);
-  const double sum = std::accumulate(p.begin(), p.end(), 0.0);
-  for (double& x : p) x /= sum;
-  return p;
-}
-
-/// One line of output, as text and for the report.
-struct Line {
-  std::string text;
-  report::SamplePrediction prediction = {};
-};
-
-Line describe_class(const std::vector<double>& p, const std::vector<std::string>& names) {
-  const auto best = static_cast<std::size_t>(std::ranges::max_element(p) - p.begin());
-  const std::string name = best < names.size() ? names[best] : "";
-  Line line{fmt::format("class {:>3}  {:<12} probability {:.4f}", best, printable(name), p[best])};
-  line.prediction.label = static_cast<std::int64_t>(best);
-  line.prediction.name.emplace();
-  if (!name.empty()) line.prediction.name = std::optional(name);
-  line.prediction.probability = std::optional(p[best]);
-  line.prediction.probabilities = report::Column(p.begin(), p.end());
-  return line;
-}
-
-/// The most probable class at each of the positions that follow each other in `row`.
-Line describe_positions(std::span<const float> row,
-                        std::size_t classes,
-                        const data::Dataset& trained_on) {
-  Line line{trained_on.predicts_tokens() ? "next" : "classes"};
-  const std::vector<std::string>& names = trained_on.class_names;
-  line.prediction.labels.emplace();
-  for (; !row.empty(); row = row.subspan(classes)) {
-    const auto scores = row.first(classes);
-    const auto best = std::ranges::max_element(scores) - scores.begin();
-    const auto at = static_cast<std::size_t>(best);
-    line.prediction.labels->push_back(best);
-    if (trained_on.predicts_tokens()) continue;
-    line.text += at < names.size() ? " " + printable(names[at]) : fmt::format(" {}", best);
-  }
-  if (trained_on.predicts_tokens()) {
-    line.text += "  " + printable(data::text_of(*line.prediction.labels, *trained_on.text));
-  }
-  return line;
-}
-
-Line describe_values(std::span<const float> row) {
-  Line line{row.size() == 1 ? "value" : "values"};
-  for (const float value : row) line.text += fmt::format(" {:.6g}", value);
-  line.prediction.values = report::Column(row.begin(), row.end());
-  return line;
-}
-
-/// Sample `i` of the values of an output.
-Line describe(const nn::TrainedOutput& output,
-              const Tensor& values,
-              std::size_t i,
-              const data::Dataset& trained_on) {
-  const auto width = static_cast<std::size_t>(values.elements() / values.shape()[0]);
-  const auto classes = static_cast<std::size_t>(values.shape().back());
-  const std::span<const float> row(values.as<float>() + i * width, width);
-  if (config::is_regression(output.loss_type)) return describe_values(row);
-  const bool positions = output.loss->label_kind() == nn::LabelKind::classes && classes < width;
-  return positions ? describe_positions(row, classes, trained_on)
-                   : describe_class(probabilities(row, *output.loss), trained_on.class_names);
-}
-
 int predict(const PredictFlags& state) {
   apply_logging(state.run);
   UsedRun used = load_trained_run(state.run, state.checkpoint);
@@ -352,6 +272,10 @@ int predict(const PredictFlags& state) {
   train::load_weights(used.checkpoint, session.state());
   const std::vector<Tensor> outputs = train::predict(session, asked.data.train.images.view());
 
+  if (!state.output.empty()) {
+    write_outputs(state.output, session.step_spec().outputs, outputs);
+    if (!state.run.json) return 0;
+  }
   const bool several = asked.files.front() != asked.files.back();
   report::PredictReport report;
   for (std::size_t i = 0; i < asked.files.size(); ++i) {
@@ -359,7 +283,7 @@ int predict(const PredictFlags& state) {
     std::string text;
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       const nn::TrainedOutput& output = session.step_spec().outputs[k];
-      Line line = describe(output, outputs[k], i, trained_on);
+      PredictedLine line = describe(output, outputs[k], i, trained_on);
       if (output.key.empty()) {
         text = line.text;
         static_cast<report::SamplePrediction&>(image) = std::move(line.prediction);
@@ -394,6 +318,9 @@ std::function<int()> declare_predict(CLI::App& command) {
       state->inputs,
       "samples: JPEG, PNG, PGM, PPM, IDX, NPY, NPZ, CSV or text files, or folders of pictures");
   command.add_option("--input", state->more_inputs, "the same")->allow_extra_args(false);
+  command.add_option("--output",
+                     state->output,
+                     "NPZ file for the outputs of all samples and their classes, instead of text");
   return [state] { return predict(*state); };
 }
 

@@ -330,13 +330,20 @@ The loss follows from what the labels are, and the last layer from both:
 |---|---|---|---|
 | one class of n | integers 0 to n - 1, [N] or [N, 1] | `sparse_categorical_crossentropy` | dense of n, softmax |
 | a class of n at each of k positions | integers 0 to n - 1, [N, k] | `sparse_categorical_crossentropy` | an output [k, n], such as dense of n behind a layer of sequences, softmax |
+| a class of n for each pixel | integers 0 to n - 1, [N, height, width] or [N, height, width, 1] | `sparse_categorical_crossentropy` | an output [height, width, n], such as conv2d of n filters, softmax |
 | one class of n, one-hot | numbers [N, n] | `categorical_crossentropy` | dense of n, softmax |
 | yes or no | integers 0 and 1, [N] | `binary_crossentropy` | dense of 1, sigmoid |
 | k times yes or no | numbers [N, k] | `binary_crossentropy` | dense of k, sigmoid |
+| yes or no for each pixel | numbers [N, height, width] | `binary_crossentropy` | an output [height, width, 1], sigmoid |
 | real values | floats [N] or [N, k] | `mean_squared_error` | dense of 1 or k |
+| real values at each position, a picture | floats [N, height, width, channels] | `mean_squared_error` | an output of that shape |
+| the samples themselves | none; `data.labels: samples` | `mean_squared_error`, or `binary_crossentropy` behind a sigmoid | an output in the shape of a sample |
 
-Class numbers begin at 0. With a class at each position loss and metrics are means over samples and
-positions, and `predict` gives the class of each position. Without the softmax or sigmoid the model gives
+Class numbers begin at 0. With labels at each position loss and metrics are means over samples and
+positions, and `predict` gives the class, or the value, of each position; `--output FILE.npz` keeps them as
+an array. Pictures as labels have the layout of the samples and are not scaled: bytes from 0 to 255 are
+divided by 255 before, for a model that gives 0 to 1. With `data.labels: samples` an autoencoder learns to
+give its input, each value times `data.scale`, in any data set or folder of pictures. Without the softmax or sigmoid the model gives
 scores; the loss then takes `from_logits: true`. A label that the model has no output for, and another count of labels than of
 samples, are errors that name the file. The metric is `accuracy`, for `mean_squared_error` it is
 `mean_absolute_error`; `metrics` asks for others.

@@ -43,6 +43,13 @@ class DataChecks : CheckedSpec {
     text();
     class_names();
     sample_weight();
+    const bool has_target = data.format == DataFormat::csv || data.format == DataFormat::text;
+    if (data.labels == DataLabels::samples && has_target) {
+      error("data.labels", "of a csv are its target, and of a text the tokens that follow");
+    } else if (data.labels == DataLabels::samples &&
+               (spec_.model.inputs.size() > 1 || spec_.model.outputs.size() > 1)) {
+      error("data.labels", "are the samples of a model of one input and one output only");
+    }
     const bool synthetic = drawn || data.name == "synthetic_digits" || data.name == "moving_digits";
     for (const std::string_view count : {"data.train_samples", "data.test_samples"}) {
       if (given(count) && !synthetic)
@@ -157,7 +164,9 @@ class DataChecks : CheckedSpec {
     const std::vector<std::string>& names = spec_.data.class_names;
     if (names.empty()) return;
     const std::optional<DataFormat>& format = spec_.data.format;
-    if (given("data.name") || format == DataFormat::synthetic_digits) {
+    if (spec_.data.labels == DataLabels::samples) {
+      error("data.class_names", "names classes, but data.labels are the samples");
+    } else if (given("data.name") || format == DataFormat::synthetic_digits) {
       error("data.class_names", "is for data without names of its own; this set has names");
     } else if (format == DataFormat::image_folder) {
       error("data.class_names", "the classes of an image_folder have the names of its sub-folders");

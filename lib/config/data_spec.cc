@@ -12,6 +12,8 @@ constexpr std::array k_on_missing{Named{OnMissing::error, "error"},
                                   Named{OnMissing::skip, "skip"}};
 constexpr std::array k_on_unknown{Named{OnUnknown::error, "error"},
                                   Named{OnUnknown::zeros, "zeros"}};
+constexpr std::array k_data_labels{Named{DataLabels::stored, "stored"},
+                                   Named{DataLabels::samples, "samples"}};
 constexpr std::array k_on_bad_sample{Named{OnBadSample::error, "error"},
                                      Named{OnBadSample::skip, "skip"}};
 constexpr std::array k_data_resizes{Named{DataResize::none, "none"},
@@ -169,6 +171,11 @@ void DataSpec::fields(Fields& f) {
            k_on_bad_sample,
            {.doc = "A file in an image_folder that cannot be decoded: error; skip: it is left out, "
                    "and a warning names the first of them with their number."});
+  f.choice("labels",
+           labels,
+           k_data_labels,
+           {.doc = "stored: those of the files. samples: the samples themselves, times data.scale, "
+                   "as an autoencoder learns them; an NPZ then needs no y_train."});
   f.field("test_split",
           test_split,
           {.doc = "The part of each class that becomes the test set, of an image_folder or a csv "

@@ -33,6 +33,9 @@ enum class DataResize { none, bilinear };
 /// Handling of a picture that cannot be decoded.
 enum class OnBadSample { error, skip };
 
+/// The source of the labels: the files, or the samples themselves, as those of an autoencoder.
+enum class DataLabels { stored, samples };
+
 /// Handling of a sample in which a value of the table is missing.
 enum class OnMissing { error, fill, skip };
 
@@ -106,6 +109,7 @@ struct DataSpec {
   std::optional<std::int64_t> channels;  ///< that pictures are converted to
   DataResize resize = DataResize::none;
   OnBadSample on_bad_sample = OnBadSample::error;
+  DataLabels labels = DataLabels::stored;
   double test_split = 0;  ///< fraction of the samples of each class, of files without a test set
   std::int64_t split_seed = 0;  ///< of the test split and the order of the training samples
   double validation_split = 0;  ///< the last fraction of the training samples

@@ -1,5 +1,6 @@
 #include "data/dataset.h"
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 
@@ -70,41 +71,6 @@ void check_batch_size(std::int64_t batch_size, std::int64_t samples, const Where
         where,
         fmt::format("batch_size {} is larger than the {} training samples", batch_size, samples),
         fmt::format("use at most {}", samples));
-  }
-}
-
-void check_labels(const SplitView& split, std::int64_t classes, std::string_view what) {
-  if (split.labels.dtype != DType::int32) return;
-  const std::span<const std::int32_t> labels(split.labels.as<const std::int32_t>(),
-                                             static_cast<std::size_t>(split.labels.elements()));
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] >= 0 && labels[i] < classes) continue;
-    throw UserError(
-        ErrorKind::data,
-        {},
-        fmt::format("{}: label {} of sample {} is not in 0..{}", what, labels[i], i, classes - 1));
-  }
-}
-
-void check_indices(const TensorView& samples,
-                   std::int64_t first,
-                   std::int64_t count,
-                   std::int64_t limit,
-                   std::string_view what) {
-  const std::int64_t each = samples.shape.elements() / samples.shape[0];
-  for (std::int64_t sample = 0; sample < samples.shape[0]; ++sample) {
-    const std::int64_t begin = sample * each + first;
-    for (std::int64_t i = begin; i < begin + count; ++i) {
-      const double value = element_as_double(samples, i);
-      if (value >= 0 && value < static_cast<double>(limit) && value == std::floor(value)) continue;
-      throw UserError(ErrorKind::data,
-                      {},
-                      fmt::format("{}: value {} of sample {} is not a whole number in 0..{}",
-                                  what,
-                                  value,
-                                  sample,
-                                  limit - 1));
-    }
   }
 }
 

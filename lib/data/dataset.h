@@ -105,8 +105,9 @@ struct DataOptions {
   std::vector<LabelPart> outputs;    ///< of an npz, see read_labels; empty: the model has one
   /// By label, for data that has no names of its own; empty: the classes have numbers.
   std::vector<std::string> class_names;
-  ImageForm pictures;             ///< of an image_folder; see list_image_folder
-  bool skip_bad_samples = false;  ///< leave files of an image_folder out that cannot be decoded
+  ImageForm pictures;               ///< of an image_folder; see list_image_folder
+  bool skip_bad_samples = false;    ///< leave files of an image_folder out that cannot be decoded
+  bool labels_are_samples = false;  ///< the labels become float32, the samples times the scale
   double test_split = 0;         ///< fraction of each class of an image_folder or csv, or of a text
   std::uint64_t split_seed = 0;  ///< of the test split and the order of an image_folder or csv
   std::optional<config::TableSpec> table;  ///< of a csv
@@ -162,17 +163,6 @@ std::int64_t validation_split_at(std::int64_t samples, double fraction, const Wh
 
 /// Errors: UserError(config) when a batch is larger than the samples, or not positive.
 void check_batch_size(std::int64_t batch_size, std::int64_t samples, const Where& where = {});
-
-/// Every integer label must be in [0, classes); float labels pass.
-/// Errors: UserError(data) naming the first label that is not. `what` is the source it names.
-void check_labels(const SplitView& split, std::int64_t classes, std::string_view what);
-
-/// Values [first, first + count) of each sample must be whole numbers in [0, limit); as above.
-void check_indices(const TensorView& samples,
-                   std::int64_t first,
-                   std::int64_t count,
-                   std::int64_t limit,
-                   std::string_view what);
 
 /// XXH3-128 over shapes, dtypes and elements of both splits; identifies a data set in reports.
 std::string content_hash(const Dataset& dataset);

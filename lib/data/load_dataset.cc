@@ -12,6 +12,7 @@
 #include "data/dataset.h"
 #include "data/deflate.h"
 #include "data/file.h"
+#include "data/value_checks.h"
 
 namespace halfstep::data {
 namespace {
@@ -110,7 +111,18 @@ void arrange(const SetDef& def, const DataOptions& options, Dataset& dataset) {
     // A split of another shape is rejected later, with the shape of the file in the message.
     if (split->images.shape().rank() < 2 || sample_of(split->images) != stored) continue;
     split->images = to_nhwc(std::move(split->images), dataset.layout, hints.wanted);
+    // Labels that are images too are stored like the samples.
+    if (split->labels.shape().rank() == 4) {
+      split->labels = to_nhwc(std::move(split->labels), dataset.layout, std::nullopt);
+    }
   }
+}
+
+Tensor scaled(const Tensor& from, double scale) {
+  Tensor to(DType::float32, from.shape());
+  convert(from.view(), to.view());
+  for (float& value : to.span<float>()) value *= static_cast<float>(scale);
+  return to;
 }
 
 void check_alike(const Dataset& dataset) {
@@ -199,12 +211,15 @@ Dataset load_dataset(const DataOptions& options) {
   dataset.sha256 = std::move(sums.sha256);
   std::erase_if(dataset.files, [](const SourceFile& file) { return file.path.empty(); });
   arrange(found.def, options, dataset);
+  const bool bytes = dataset.train.images.dtype() == DType::uint8;
+  dataset.scale = options.scale.value_or(bytes ? 1.0 / 255.0 : 1.0);
   const std::string train = dataset.source + ": training set";
   const std::string test = dataset.source + ": test set";
   const bool has_test = dataset.test.images.shape().rank() > 0;
   for (const auto& [split, what] :
        {std::pair(&dataset.train, &train), std::pair(&dataset.test, &test)}) {
     if (split == &dataset.test && !has_test) continue;
+    if (options.labels_are_samples) split->labels = scaled(split->images, dataset.scale);
     normalise(*split, *what, options.labels_are_class_numbers || dataset.predicts_tokens());
     const auto& count = split == &dataset.train ? options.train_samples : options.test_samples;
     if (count) keep_first(*split, *count, *what, options.where);
@@ -216,6 +231,12 @@ Dataset load_dataset(const DataOptions& options) {
   }
   if (has_test) check_alike(dataset);
 
+  dataset.sample_shape = Shape(dataset.train.images.shape().dims().subspan(1));
+  if (options.labels_are_samples) {
+    dataset.classes = 0;
+    dataset.class_names.clear();
+    return dataset;
+  }
   if (found.def.classes > 0) dataset.classes = found.def.classes;
   if (dataset.classes == 0) dataset.classes = count_classes(dataset);
   check_labels(view(dataset.train), dataset.classes, train);
@@ -224,9 +245,6 @@ Dataset load_dataset(const DataOptions& options) {
     dataset.class_names.assign(found.def.class_names.begin(), found.def.class_names.end());
   }
   if (!options.class_names.empty()) name_classes(dataset, options.class_names, options.where);
-  dataset.sample_shape = Shape(dataset.train.images.shape().dims().subspan(1));
-  const bool bytes = dataset.train.images.dtype() == DType::uint8;
-  dataset.scale = options.scale.value_or(bytes ? 1.0 / 255.0 : 1.0);
   return dataset;
 }
 

@@ -77,9 +77,10 @@ Dataset load_npz_set(const SetDef&,
   const auto there = [&] { return fmt::format("{}", fmt::join(npz.names(), ", ")); };
   const std::string train_images = array_name(npz, k_npz_train_images);
   const std::string train_labels = array_name(npz, k_npz_train_labels);
-  if (!several && (train_images.empty() || (train_labels.empty() && !outputs))) {
+  const bool labelled = !outputs && !options.labels_are_samples;
+  if (!several && (train_images.empty() || (train_labels.empty() && labelled))) {
     throw file_error(
-        files[0], "has no x_train{}; it has {}", outputs ? "" : " and y_train", there());
+        files[0], "has no x_train{}; it has {}", labelled ? " and y_train" : "", there());
   }
   const auto samples = [&](std::string_view prefix, const std::string& array) {
     return several ? read_inputs(npz, prefix, options, true) : npz.read(array);
@@ -90,10 +91,11 @@ Dataset load_npz_set(const SetDef&,
   dataset.outputs = options.outputs;
   Diagnostics diagnostics;
   const auto labels = [&](std::string_view prefix, const std::string& array) {
+    if (options.labels_are_samples) return Tensor();
     if (!outputs) return npz.read(array);
     return read_labels(npz, prefix, dataset.outputs, options.allow_nonfinite, diagnostics);
   };
-  if (train_labels.empty() && !outputs) {
+  if (train_labels.empty() && labelled) {
     throw file_error(files[0], "has no y_train; it has {}", there());
   }
   dataset.train.labels = labels(k_npz_train_outputs, train_labels);
@@ -101,9 +103,9 @@ Dataset load_npz_set(const SetDef&,
   const std::string test_labels = array_name(npz, k_npz_test_labels);
   const bool tests =
       several ? has_inputs(npz, k_npz_test_inputs, options.inputs) : !test_images.empty();
-  const bool labelled =
+  const bool test_labelled =
       outputs ? has_labels(npz, k_npz_test_outputs, options.outputs) : !test_labels.empty();
-  if (tests != labelled) {
+  if (tests != test_labelled && !options.labels_are_samples) {
     throw file_error(
         files[0],
         "has only one of {} and {}",

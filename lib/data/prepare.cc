@@ -113,12 +113,11 @@ void normalise(Split& split, const std::string& what, bool class_numbers) {
 
 Tensor normalise_labels(Tensor labels, const std::string& what, bool class_numbers) {
   const Shape shape = labels.shape();
-  if (shape.rank() > 2) {
-    throw UserError(
-        ErrorKind::data, {}, fmt::format("{}: has labels of shape {}", what, to_string(shape)));
+  // Masks of images are stored with an axis of one channel too.
+  if (shape.back() == 1 && (shape.rank() == 2 || (shape.rank() > 2 && class_numbers))) {
+    labels.reshape(Shape(shape.dims().first(shape.rank() - 1)));
   }
-  if (shape.rank() == 2 && shape[1] == 1) labels.reshape({shape[0]});
-  if (is_floating(labels.dtype()) || (labels.shape().rank() == 2 && !class_numbers)) {
+  if (is_floating(labels.dtype()) || (labels.shape().rank() > 1 && !class_numbers)) {
     return labels.dtype() == DType::float32 ? std::move(labels) : to_float32(labels);
   }
   return labels.dtype() == DType::int32 ? std::move(labels) : to_labels(labels, what);

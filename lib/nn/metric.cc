@@ -290,16 +290,33 @@ std::vector<Value> count_by_threshold(const MetricContext& c) {
   return sums;
 }
 
+static_assert(std::ranges::all_of(k_metrics, [](const MetricDef& def) {
+  return def.counters.size() < k_most_counters;
+}));
+
+/// The number of counters, of a metric that has any besides its own sum.
+std::size_t count_counters(const MetricDef& def, bool weighted) {
+  return std::max<std::size_t>(def.counters.size(), 1) + (weighted ? 1 : 0);
+}
+
+/// The name of the i-th of them behind the metric's; the weights follow those of the table.
+std::string_view counter(const MetricDef& def, std::size_t i) {
+  if (i < def.counters.size()) return def.counters[i];
+  return i == 0 ? k_sum : k_weights;
+}
+
 /// Whether these are the counters of `metric`, which is called `name` as one of several outputs.
 bool has_counters(std::string_view metric,
                   std::string_view name,
                   std::span<const std::string_view> counters) {
-  const auto behind = [](std::size_t size) {
-    return [size](std::string_view counter) { return counter.substr(size); };
-  };
-  return find_metric(metric) != nullptr &&
-         std::ranges::equal(
-             counter_names(metric), counters, {}, behind(metric.size()), behind(name.size()));
+  const MetricDef* def = find_metric(metric);
+  if (def == nullptr || counters.size() != count_counters(*def, is_weighted(metric))) return false;
+  for (std::size_t i = 0; i < counters.size(); ++i) {
+    if (counters[i].substr(std::min(counters[i].size(), name.size() + 1)) != counter(*def, i)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -323,12 +340,9 @@ std::vector<std::string> counter_names(std::string_view metric) {
   const bool weighted = is_weighted(metric);
   if (def == nullptr || (def->counters.empty() && !weighted)) return {std::string(metric)};
   std::vector<std::string> names;
-  const auto add = [&](std::string_view counter) {
-    names.push_back(fmt::format("{}{}{}", metric, k_separator, counter));
-  };
-  for (const std::string_view counter : def->counters) add(counter);
-  if (def->counters.empty()) add(k_sum);
-  if (weighted) add(k_weights);
+  for (std::size_t i = 0; i < count_counters(*def, weighted); ++i) {
+    names.push_back(fmt::format("{}{}{}", metric, k_separator, counter(*def, i)));
+  }
   return names;
 }
 

@@ -27,6 +27,9 @@ struct MetricDef {
 /// All metrics, alphabetical.
 std::span<const MetricDef> metric_table();
 
+/// No metric has more counters: `weighted_auc` has two of each of 200 thresholds, and the weights.
+inline constexpr std::size_t k_most_counters = 401;
+
 /// The entry of a metric, with any positive integer for the 5 of top_5_accuracy and with or without
 /// `weighted_` before its name, or nullptr.
 const MetricDef* find_metric(std::string_view name);

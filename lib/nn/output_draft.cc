@@ -25,11 +25,11 @@ Value scores_behind(Builder& b, Value output, std::string_view activation) {
   return node->op == activation ? b.cast(node->inputs[0], DType::float32) : Value{};
 }
 
-/// Rows of `classes` scores, one for each position of each sample; anything else stays as it is.
-Value flatten_positions(Builder& b, Value scores) {
-  if (!scores.valid() || b.shape(scores).rank() <= 2) return scores;
-  const Shape& shape = b.shape(scores);
-  return graph::ops::reshape(b, scores, {shape.elements() / shape.back(), shape.back()});
+/// Outputs with one row for each position of each sample; those of one position stay as they are.
+Value flatten_positions(Builder& b, Value outputs) {
+  if (!outputs.valid() || b.shape(outputs).rank() <= 2) return outputs;
+  const Shape& shape = b.shape(outputs);
+  return graph::ops::reshape(b, outputs, {shape.elements() / shape.back(), shape.back()});
 }
 
 /// A factor for each loss of the step's part, float32 in their shape, by which the mean over all
@@ -132,9 +132,10 @@ OutputDraft begin_output(StepDraft& step, std::size_t i, Value output) {
   Builder& b = step.b;
   OutputDraft draft{step.spec.outputs[i], i, output, b.cast(output, DType::float32)};
   step.graph.fetches().emplace_back(draft.spec.named("outputs"), draft.predictions);
-  // A class at each position: the loss and the metrics see each position as a sample, as in Keras.
-  if (draft.has_classes()) draft.predictions = flatten_positions(b, draft.predictions);
-  const Shape& shape = b.shape(draft.predictions);
+  // The loss and the metrics see each position of an output as a sample, as in Keras.
+  draft.predictions = flatten_positions(b, draft.predictions);
+  const Shape shape = b.shape(draft.predictions);
+  draft.positions = shape[0] / step.part.rows;
   const Loss& loss = *draft.spec.loss;
   const bool event = loss.label_kind() == LabelKind::events && shape.elements() == shape[0];
   if (step.purpose != Purpose::train && shape.rank() == 2 && (shape[1] > 1 || event)) {
@@ -156,7 +157,6 @@ void check_labels(const StepDraft& step, std::vector<OutputDraft>& outputs) {
                                       : data.labels[draft.index];
     // Numbers that are no classes may be beyond int32.
     if (!data.labels.empty() && !draft.spec.classes()) draft.label.dtype = DType::float32;
-    if (draft.has_classes()) draft.positions = draft.label.shape.elements();
     try {
       check_labels_fit(draft.spec.loss->label_kind(),
                        Shape(step.b.shape(draft.output).dims().subspan(1)),
@@ -183,18 +183,19 @@ void build_output_loss(StepDraft& step,
   Value &labels = draft.labels, &sample_weights = draft.sample_weights;
   labels = cut_labels(step, draft, all_labels);
   const Value softmax_logits = scores_behind(b, draft.output, "Softmax");
-  const bool classes = draft.has_classes();
   if (mixup && draft.positions > 1) {
     throw UserError(ErrorKind::config,
                     draft.spec.loss_where,
-                    "data.augment.mixup mixes samples with one label each; these labels are a "
-                    "class at each position");
+                    "data.augment.mixup mixes samples with one label each; these have one at each "
+                    "position");
   }
-  if (classes) labels = graph::ops::reshape(b, labels, {b.shape(labels)[0] * draft.positions});
+  if (loss_function.label_kind() == LabelKind::classes) {
+    labels = graph::ops::reshape(b, labels, {b.shape(labels)[0] * draft.positions});
+  }
   LossContext context{b,
                       draft.predictions,
-                      classes ? flatten_positions(b, softmax_logits) : softmax_logits,
-                      scores_behind(b, draft.output, "Sigmoid"),
+                      flatten_positions(b, softmax_logits),
+                      flatten_positions(b, scores_behind(b, draft.output, "Sigmoid")),
                       labels};
   // The loss of each row, by itself and times the weights of its class and sample.
   const bool by_class = step.purpose == Purpose::train && !spec.class_weights.empty();

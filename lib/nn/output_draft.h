@@ -21,8 +21,6 @@ struct OutputDraft {
   graph::Value labels{}, sample_weights{}, weights{};
   graph::Value per_sample{};  ///< losses without the weights of samples
   graph::Value loss{};        ///< their mean
-
-  bool has_classes() const { return spec.loss->label_kind() == LabelKind::classes; }
 };
 
 /// [rows, ...sample].

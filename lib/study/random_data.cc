@@ -56,7 +56,8 @@ data::LabelPart label_of(const nn::TrainedOutput& output) {
   const nn::LabelKind kind = output.loss->label_kind();
   const bool events = kind == nn::LabelKind::events, classes = kind == nn::LabelKind::classes;
   data::LabelPart part{output.key, classes};
-  if (config::is_regression(output.loss_type) || (events && outputs > 1)) {
+  const bool positions = !classes && shape.rank() > 1;
+  if (config::is_regression(output.loss_type) || (events && outputs > 1) || positions) {
     if (outputs > 1) part.shape = {outputs};
     return part;
   }

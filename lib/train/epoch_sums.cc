@@ -28,13 +28,13 @@ void set_metric_values(const std::map<std::string, double>& counters,
                        Metrics& values) {
   // The counters of a metric follow one another, since they begin with its name. Memory on the
   // stack, because a step allocates nothing.
-  constexpr std::size_t k_most = 4;
-  std::array<std::string_view, k_most> names;
-  std::array<double, k_most> sums{};
+  std::array<std::string_view, nn::k_most_counters> names;
+  std::array<double, nn::k_most_counters> sums;
   for (auto it = counters.begin(); it != counters.end();) {
     const std::string_view metric = nn::metric_of(it->first);
     std::size_t count = 0;
-    for (; it != counters.end() && count < k_most && nn::metric_of(it->first) == metric; ++it) {
+    for (; it != counters.end() && count < sums.size() && nn::metric_of(it->first) == metric;
+         ++it) {
       names[count] = it->first;
       sums[count++] = it->second;
     }

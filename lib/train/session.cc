@@ -9,6 +9,7 @@
 #include "core/hash.h"
 #include "core/ranges.h"
 #include "core/system.h"
+#include "data/value_checks.h"
 #include "graph/op_handles.h"
 #include "nn/losses/loss.h"
 #include "passes/lowering.h"
@@ -106,22 +107,26 @@ void Session::check_labels() const {
     const nn::TrainedOutput& output = step_spec_.outputs[i];
     const bool several = !data_shape_.labels.empty();
     const graph::TensorType label =
-        several ? data_shape_.labels[i] : graph::TensorType{data_shape_.label_dtype, {}};
+        several ? data_shape_.labels[i]
+                : graph::TensorType{data_shape_.label_dtype, data_shape_.label};
     const auto limit = output.classes();
-    const std::int64_t begin = std::exchange(first, first + label.shape.elements());
-    if (!limit || is_floating(label.dtype)) continue;
+    const std::int64_t count = label.shape.elements(), begin = std::exchange(first, first + count);
+    const bool floats = is_floating(label.dtype);
+    const bool probabilities = output.loss->takes_probabilities() || output.loss->from_logits();
+    if (floats ? !probabilities : !limit) continue;
     for (const auto& [rows, split] : {std::pair(&train_rows_, "training"),
                                       std::pair(&validation_rows_, "validation"),
                                       std::pair(&test_rows_, "test")}) {
       if (rows->samples() == 0) continue;
-      const std::string what = fmt::format("{}: {}{} samples, for a model whose output is {}",
-                                           dataset_.source,
-                                           output.in_message(),
-                                           split,
-                                           to_string(output.form.shape));
+      const std::string of =
+          fmt::format("{}: {}{} samples", dataset_.source, output.in_message(), split);
+      const std::string what =
+          fmt::format("{}, for a model whose output is {}", of, to_string(output.form.shape));
       try {
-        if (several) {
-          data::check_indices(rows->labels, begin, label.shape.elements(), *limit, what);
+        if (floats) {
+          data::check_probabilities(rows->labels, begin, count, of, output.loss_type);
+        } else if (several) {
+          data::check_indices(rows->labels, begin, count, *limit, what);
         } else {
           data::check_labels(*rows, *limit, what);
         }

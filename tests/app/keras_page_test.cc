@@ -10,7 +10,8 @@ namespace halfstep::test {
 namespace {
 
 /// Reviews [80] of numbers of words, padded with 0; sums [7] and answers [4] of numbers of
-/// characters; houses, a picture and five numbers each; pictures with a digit and its centre.
+/// characters; houses, a picture and five numbers each; pictures with a digit and its centre;
+/// cells [32, 32, 3] with a class for each pixel.
 constexpr std::string_view k_page_samples = R"(
 import numpy as np
 rng = np.random.default_rng(0)
@@ -28,6 +29,8 @@ np.savez("houses.npz", x_train_image=x[:64], x_train_table=z[:64], y_train=y[:64
 c = rng.normal(size=(80, 2))
 np.savez("centres.npz", x_train=x[:64], y_train_digit=y[:64], y_train_centre=c[:64],
          x_test=x[64:], y_test_digit=y[64:], y_test_centre=c[64:])
+x, y = rng.integers(0, 256, (80, 32, 32, 3), dtype=np.uint8), rng.integers(0, 3, (80, 32, 32, 1))
+np.savez("cells.npz", x_train=x[:64], y_train=y[:64], x_test=x[64:], y_test=y[64:])
 )";
 
 }  // namespace
@@ -43,7 +46,7 @@ TEST_CASE("keras page: each config is valid and trains under each mixed policy a
   }
   const std::vector<std::string> configs =
       code_blocks(read_text(source_dir() / "docs/from_keras.md"), "yaml");
-  CHECK(configs.size() == 8);
+  CHECK(configs.size() == 10);
   int of_files = 0;
   for (std::size_t i = 0; i < configs.size(); ++i) {
     std::string config = configs[i];
@@ -79,7 +82,7 @@ TEST_CASE("keras page: each config is valid and trains under each mixed policy a
       CHECK(holds(end.out, "test_loss"));
     }
   }
-  CHECK(of_files == 5);
+  CHECK(of_files == 6);
 }
 
 }  // namespace halfstep::test

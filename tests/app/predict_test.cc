@@ -38,6 +38,77 @@ Json predictions(const TemporaryDirectory& directory, const std::string& file) {
 
 }  // namespace
 
+TEST_CASE("predict: --output keeps the outputs of all samples, with the class of each position") {
+  const TemporaryDirectory directory;
+  // A mask that the model learns as a class, and as a probability, of each pixel.
+  const Tensor images(DType::uint8, {40, 8, 9}), masks(DType::uint8, {40, 8, 9, 1});
+  for (std::int64_t i = 0; i < images.elements(); ++i) {
+    images.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(i * 97 % 251);
+    masks.as<std::uint8_t>()[i] = images.as<std::uint8_t>()[i] > 120 ? 1 : 0;
+  }
+  const std::array<data::NamedTensor, 4> arrays{{{"x_train", images.view()},
+                                                 {"y_train", masks.view()},
+                                                 {"x_test", images.view()},
+                                                 {"y_test", masks.view()}}};
+  data::write_npz(directory.file("masks.npz"), arrays);
+  const std::string start = R"(
+data: {format: npz, path: masks.npz}
+model:
+  input: [8, 9, 1]
+  layers:
+    - {type: conv2d, filters: 4, kernel_size: 1, activation: relu, bias_initializer: ones}
+)";
+  struct Row {
+    std::string_view name, end, text;
+    bool classes;
+  };
+  const Row rows[] = {
+      {"classes",
+       "    - {type: conv2d, filters: 2, kernel_size: 1}\n    - {type: softmax, dtype: "
+       "float32}\nloss: sparse_categorical_crossentropy\n",
+       "  classes at 72 of [8, 9, 2]  0 ",
+       true},
+      {"shares",
+       "    - {type: conv2d, filters: 1, kernel_size: 1}\n    - {type: activation, "
+       "activation: sigmoid, dtype: float32}\nloss: binary_crossentropy\n",
+       "  values of [8, 9, 1]  0.",
+       false}};
+  for (const Row& row : rows) {
+    const std::string name(row.name);
+    CAPTURE(name);
+    write_text(directory.path() / (name + ".yaml"),
+               start + std::string(row.end) +
+                   "optimizer: {type: adam, learning_rate: 0.05}\n"
+                   "metrics: [accuracy]\ntraining: {epochs: 60, batch_size: 10}\n");
+    const Finished trained =
+        halfstep({"train", name + ".yaml", "--run-dir", name, "--threads", "1"}, directory.path());
+    CAPTURE(trained.err);
+    REQUIRE(trained.exit_code == 0);
+    const Finished text = halfstep({"predict", name, "masks.npz"}, directory.path());
+    CHECK(holds(text.out, row.text));
+    const Finished end =
+        halfstep({"predict", name, "masks.npz", "--output", "out.npz"}, directory.path());
+    CAPTURE(end.err);
+    REQUIRE(end.exit_code == 0);
+    const data::NpzReader file(directory.file("out.npz"));
+    const Tensor outputs = file.read("outputs");
+    CHECK(outputs.shape() == Shape{40, 8, 9, row.classes ? 2 : 1});
+    CHECK(file.contains("predictions") == row.classes);
+    const Tensor predictions =
+        row.classes ? file.read("predictions") : Tensor(DType::int64, {40, 8, 9});
+    std::int64_t right = 0;
+    for (std::int64_t i = 0; i < masks.elements(); ++i) {
+      if (!row.classes) predictions.as<std::int64_t>()[i] = outputs.as<float>()[i] > 0.5F ? 1 : 0;
+      right += predictions.as<std::int64_t>()[i] == masks.as<std::uint8_t>()[i] ? 1 : 0;
+    }
+    CHECK(right > masks.elements() * 9 / 10);
+    // The classes of an evaluation have the shape of its labels.
+    if (!row.classes) continue;
+    REQUIRE(halfstep({"eval", name, "--predictions", "p.npz"}, directory.path()).exit_code == 0);
+    CHECK(data::NpzReader(directory.file("p.npz")).read("predictions").shape() == Shape{40, 8, 9});
+  }
+}
+
 TEST_CASE("predict: bytes and the floats they stand for give the same probabilities") {
   const TemporaryDirectory directory;
   write_config(directory);

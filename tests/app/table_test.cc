@@ -118,6 +118,7 @@ TEST_CASE("table: data info shows the columns, and the errors of a config say wh
   CHECK(holds(check("data.table={separator: ab, target: kind}"), "must be one character"));
   CHECK(holds(check("data.table={ignore: [kind], target: kind}"), "holds the target"));
   CHECK(holds(check("data.class_names=[a, b]"), "the values of its target"));
+  CHECK(holds(check("data.labels=samples"), "of a csv are its target"));
   CHECK(holds(check("data.format=npz"), "is for the format csv only"));
   // The error names the shape of a sample.
   const Finished width = train(directory, "wide", {"--set", "model.input=[4]"});

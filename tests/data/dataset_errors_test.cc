@@ -46,8 +46,6 @@ TEST_CASE("dataset: bad contents are refused with the reason") {
            "has no samples"},
       Case{"no pixels", counting(DType::uint8, {3, 0}), labels.clone(), "has empty samples"},
       Case{"scalar", counting(DType::uint8, {}), labels.clone(), "has a single number"},
-      Case{
-          "labels of rank 3", images.clone(), counting(DType::int32, {3, 1, 1}), "labels of shape"},
   };
   const TempFolder folder;
   const std::string path = folder.file("a.npz");

@@ -250,6 +250,69 @@ TEST_CASE("dataset: NPZ arrays of any number type become uint8 or float32, and t
   }
 }
 
+TEST_CASE("dataset: labels at each pixel have the layout of the samples") {
+  const TempFolder folder;
+  const std::string path = folder.file("a.npz");
+  const auto load = [&](const Tensor& labels, bool class_numbers) {
+    const Tensor images = counting(DType::uint8, {2, 3, 4, 5});
+    write_npz(
+        path,
+        std::array{NamedTensor{"x_train", images.view()}, NamedTensor{"y_train", labels.view()}});
+    DataOptions options = formatted("npz", path);
+    options.layout = Layout::nchw;
+    options.labels_are_class_numbers = class_numbers;
+    return load_dataset(options);
+  };
+  for (const Shape& shape : {Shape{2, 4, 5}, Shape{2, 1, 4, 5}}) {
+    const Dataset masks = load(counting(DType::uint8, shape), true);
+    CHECK(masks.train.labels.shape() == Shape{2, 4, 5});
+    CHECK(masks.train.labels.dtype() == DType::int32);
+    CHECK(masks.classes == 40);
+  }
+  const Tensor pictures = counting(DType::int32, {2, 3, 4, 5});
+  const Dataset values = load(pictures, false);
+  REQUIRE(values.train.labels.shape() == Shape{2, 4, 5, 3});
+  CHECK(values.train.labels.dtype() == DType::float32);
+  CHECK(values.classes == 0);
+  // Row 2, column 3 of channel 1 of the second picture.
+  CHECK(values.train.labels.as<float>()[60 + (2 * 5 + 3) * 3 + 1] ==
+        static_cast<float>(pictures.as<std::int32_t>()[60 + 20 + 2 * 5 + 3]));
+  Tensor wrong = counting(DType::int32, {2, 4, 5});
+  wrong.as<std::int32_t>()[33] = -1;
+  CHECK_THROWS_WITH_AS(
+      load(wrong, true), doctest::Contains("label -1 of sample 1 is not in"), UserError);
+}
+
+TEST_CASE("dataset: samples as labels are those that the model sees, without labels in the file") {
+  const TempFolder folder;
+  const std::string path = folder.file("a.npz");
+  const Tensor images = counting(DType::uint8, {6, 2, 2});
+  write_npz(
+      path,
+      std::array{NamedTensor{"x_train", images.view()}, NamedTensor{"x_test", images.view()}});
+  DataOptions options = formatted("npz", path);
+  options.labels_are_samples = true;
+  options.test_samples = 4;
+  const Dataset set = load_dataset(options);
+  CHECK(set.classes == 0);
+  CHECK(set.train.images.dtype() == DType::uint8);
+  CHECK(set.test.labels.shape() == Shape{4, 2, 2});
+  for (std::int64_t i = 0; i < images.elements(); ++i) {
+    CHECK(set.train.labels.as<float>()[i] ==
+          static_cast<float>(i) * static_cast<float>(1.0 / 255.0));
+  }
+  options.labels_are_samples = false;
+  CHECK_THROWS_WITH_AS(
+      load_dataset(options), doctest::Contains("has no x_train and y_train"), UserError);
+  options = {};
+  options.name = "synthetic_digits";
+  options.train_samples = options.test_samples = 5;
+  options.labels_are_samples = true;
+  const Dataset named = load_dataset(options);
+  CHECK(named.class_names.empty());
+  CHECK(named.train.labels.dtype() == DType::float32);
+}
+
 TEST_CASE("dataset: checksums are compared when asked for") {
   const TempFolder folder;
   const Tensor images = counting(DType::uint8, {4, 28, 28});

@@ -97,7 +97,7 @@ TEST_CASE("keras page: the models of the configs give the outputs of those of Ke
       ++compared;
     }
   }
-  CHECK(compared == 6);
+  CHECK(compared == 8);
 }
 
 }  // namespace

@@ -247,7 +247,7 @@ TEST_CASE("mixup: losses and models that it makes no sense for are refused") {
                                   {{k_mixup_inputs}, DType::float32, {2}, DType::int32},
                                   k_mixed_rows,
                                   Purpose::train),
-                       doctest::Contains("a class at each position"),
+                       doctest::Contains("one at each position"),
                        UserError);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "data/value_checks.h"
 #include "study/random_data.h"
 #include "tiny.h"
 

@@ -19,7 +19,10 @@ void check_labels_fit(LabelKind kind,
                        to_string(label)),
            "sparse_categorical_crossentropy takes a class at each position");
     }
-    if (output.rank() > 1 && label.elements() * output.back() == output.elements()) return;
+    if (output.rank() > 1 && label.elements() * output.back() == output.elements() &&
+        same_axes(label, Shape(output.dims().first(output.rank() - 1)))) {
+      return;
+    }
     fail(fmt::format("class numbers of shape {} need one score per class at each position; the "
                      "model's output is {}",
                      to_string(label),
@@ -41,11 +44,13 @@ void check_labels_fit(LabelKind kind,
          label.rank() == 0 ? "store them as integers"
                            : "categorical_crossentropy takes one-hot targets");
   }
-  if (label.elements() == output.elements()) return;
+  const bool images = label.rank() > 1 && output.rank() > 1;
+  if (label.elements() == output.elements() && (!images || same_axes(label, output))) return;
   fail(fmt::format("the labels are float targets of shape {}, the model's output is {}",
                    to_string(label),
                    to_string(output)),
-       "give the last layer as many units as there are targets");
+       images ? "an output has the shape of its targets"
+              : "give the last layer as many units as there are targets");
 }
 
 std::optional<std::int64_t> label_limit(LabelKind kind, const Shape& output) {

@@ -21,14 +21,13 @@ namespace halfstep::nn {
 /// The arguments of a loss.
 struct LossContext {
   graph::Builder& b;
-  graph::Value
-      predictions;  ///< float32 [batch, classes], or of each position [batch * positions, classes]
+  graph::Value predictions;  ///< float32 [rows, outputs], a row for each position of each sample
   /// The scores before a final softmax or sigmoid, float32, when the model ends in one: training
   /// differentiates the cross-entropy of the scores, as in Keras, because log(softmax(x))
   /// underflows where the fused form does not.
   graph::Value softmax_logits;
   graph::Value sigmoid_logits;
-  graph::Value labels;  ///< int32 [batch], or float32 [batch, ...] for regression
+  graph::Value labels;  ///< int32 [rows], or float32 of as many elements as `predictions`
 };
 
 /// The labels that a loss compares the outputs with.

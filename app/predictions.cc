@@ -1,0 +1,163 @@
+#include "predictions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "config/outputs.h"
+#include "core/log.h"
+#include "core/printable.h"
+#include "data/tensor_files.h"
+
+namespace halfstep::app {
+namespace {
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+/// The probabilities of all classes from the outputs of a sample, in double. A single output is the
+/// probability of class 1.
+std::vector<double> probabilities(std::span<const float> row, const nn::Loss& loss) {
+  std::vector<double> p(row.begin(), row.end());
+  if (loss.label_kind() == nn::LabelKind::events) {
+    if (loss.from_logits()) std::ranges::transform(p, p.begin(), sigmoid);
+    if (p.size() == 1) p = {1 - p[0], p[0]};
+    return p;
+  }
+  if (!loss.from_logits()) return p;
+  const double top = *std::ranges::max_element(p);
+  for (double& x : p) x = std::exp(x - top);
+  const double sum = std::accumulate(p.begin(), p.end(), 0.0);
+  for (double& x : p) x /= sum;
+  return p;
+}
+
+PredictedLine describe_class(const std::vector<double>& p, const std::vector<std::string>& names) {
+  const auto best = static_cast<std::size_t>(std::ranges::max_element(p) - p.begin());
+  const std::string name = best < names.size() ? names[best] : "";
+  PredictedLine line{
+      fmt::format("class {:>3}  {:<12} probability {:.4f}", best, printable(name), p[best])};
+  line.prediction.label = static_cast<std::int64_t>(best);
+  line.prediction.name.emplace();
+  if (!name.empty()) line.prediction.name = std::optional(name);
+  line.prediction.probability = std::optional(p[best]);
+  line.prediction.probabilities = report::Column(p.begin(), p.end());
+  return line;
+}
+
+/// Longer rows are summed up in the text; the report and --output have all.
+constexpr std::size_t k_most_printed = 64;
+
+/// The class of the largest score at each position of a row.
+std::vector<std::int64_t> classes_at(std::span<const float> row, std::size_t classes) {
+  std::vector<std::int64_t> best;
+  for (; !row.empty(); row = row.subspan(classes)) {
+    best.push_back(std::ranges::max_element(row.first(classes)) - row.begin());
+  }
+  return best;
+}
+
+/// Shapes: `output` of one sample, [positions..., classes].
+PredictedLine describe_positions(std::span<const float> row,
+                                 const Shape& output,
+                                 const data::Dataset& trained_on) {
+  PredictedLine line{trained_on.predicts_tokens() ? "next" : "classes"};
+  line.prediction.labels = classes_at(row, static_cast<std::size_t>(output.back()));
+  const std::vector<std::int64_t>& labels = *line.prediction.labels;
+  const auto name = [&](std::int64_t label) {
+    return label < std::ssize(trained_on.class_names)
+               ? printable(trained_on.class_names[static_cast<std::size_t>(label)])
+               : fmt::format("{}", label);
+  };
+  if (trained_on.predicts_tokens()) {
+    line.text += "  " + printable(data::text_of(labels, *trained_on.text));
+  } else if (labels.size() <= k_most_printed) {
+    for (const std::int64_t label : labels) line.text += " " + name(label);
+  } else {
+    line.text += fmt::format(" at {} of {}", labels.size(), to_string(output));
+    for (std::int64_t label = 0; label < output.back(); ++label) {
+      const auto count = std::ranges::count(labels, label);
+      if (count > 0) line.text += fmt::format("  {} {}", name(label), count);
+    }
+  }
+  return line;
+}
+
+/// Shapes: `output` of one sample.
+template <class Row>
+PredictedLine describe_values(const Row& row, const Shape& output) {
+  PredictedLine line{row.size() == 1 ? "value" : "values"};
+  if (row.size() <= k_most_printed) {
+    for (const double value : row) line.text += fmt::format(" {:.6g}", value);
+  } else {
+    const auto [least, most] = std::ranges::minmax(row);
+    line.text +=
+        fmt::format(" of {}  {:.6g} to {:.6g}, mean {:.6g}",
+                    to_string(output),
+                    least,
+                    most,
+                    std::accumulate(row.begin(), row.end(), 0.0) / static_cast<double>(row.size()));
+  }
+  line.prediction.values = report::Column(row.begin(), row.end());
+  return line;
+}
+
+/// The meaning of the values of an output.
+enum class Kind { one_class, classes, values };
+
+/// Shapes: `output` of one sample.
+Kind kind_of(const nn::TrainedOutput& output, const Shape& shape) {
+  const bool positions = shape.rank() > 1 && shape.back() < shape.elements();
+  const bool events = output.loss->label_kind() == nn::LabelKind::events;
+  if (config::is_regression(output.loss_type) || (events && positions)) return Kind::values;
+  return positions ? Kind::classes : Kind::one_class;
+}
+
+}  // namespace
+
+PredictedLine describe(const nn::TrainedOutput& output,
+                       const Tensor& values,
+                       std::size_t i,
+                       const data::Dataset& trained_on) {
+  const Shape shape(values.shape().dims().subspan(1));
+  const auto width = static_cast<std::size_t>(shape.elements());
+  const std::span<const float> row(values.as<float>() + i * width, width);
+  if (config::is_regression(output.loss_type)) return describe_values(row, shape);
+  switch (kind_of(output, shape)) {
+    case Kind::values:
+      return describe_values(probabilities(row, *output.loss), shape);
+    case Kind::classes:
+      return describe_positions(row, shape, trained_on);
+    case Kind::one_class:
+      break;
+  }
+  return describe_class(probabilities(row, *output.loss), trained_on.class_names);
+}
+
+void write_outputs(const std::string& path,
+                   std::span<const nn::TrainedOutput> specs,
+                   std::span<const Tensor> outputs) {
+  std::vector<data::NamedTensor> arrays;
+  std::vector<Tensor> predictions;
+  predictions.reserve(outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const std::string behind = specs[i].key.empty() ? "" : "_" + specs[i].key;
+    const Shape& shape = outputs[i].shape();
+    arrays.push_back({"outputs" + behind, outputs[i].view()});
+    const bool events = specs[i].loss->label_kind() == nn::LabelKind::events;
+    if (events || kind_of(specs[i], Shape(shape.dims().subspan(1))) == Kind::values) continue;
+    const Tensor& classes =
+        predictions.emplace_back(DType::int64, Shape(shape.dims().first(shape.rank() - 1)));
+    std::ranges::copy(classes_at(outputs[i].span<float>(), static_cast<std::size_t>(shape.back())),
+                      classes.as<std::int64_t>());
+    arrays.push_back({"predictions" + behind, classes.view()});
+  }
+  data::write_npz(path, arrays);
+  for (const auto& [array, view] : arrays) {
+    log_info("{}: {} {} {}", path, array, name(view.dtype), to_string(view.shape));
+  }
+}
+
+}  // namespace halfstep::app

@@ -1,0 +1,31 @@
+#pragma once
+// Checks that the values of samples and labels are those that a layer or a loss takes.
+
+#include <cstdint>
+#include <string_view>
+
+#include "data/dataset.h"
+
+namespace halfstep::data {
+
+/// Every integer label must be in [0, classes); float labels pass.
+/// Errors: UserError(data) naming the first label that is not. `what` is the source it names.
+void check_labels(const SplitView& split, std::int64_t classes, std::string_view what);
+
+/// Values [first, first + count) of each row of float32 labels must be probabilities, which the
+/// loss of this name compares; NaN passes. Errors: UserError(data) naming the first one not in [0,
+/// 1].
+void check_probabilities(const TensorView& labels,
+                         std::int64_t first,
+                         std::int64_t count,
+                         std::string_view what,
+                         std::string_view loss);
+
+/// Values [first, first + count) of each sample must be whole numbers in [0, limit); as above.
+void check_indices(const TensorView& samples,
+                   std::int64_t first,
+                   std::int64_t count,
+                   std::int64_t limit,
+                   std::string_view what);
+
+}  // namespace halfstep::data
