@@ -339,14 +339,14 @@ The loss follows from what the labels are, and the last layer from both:
 | real values at each position, a picture | floats [N, height, width, channels] | `mean_squared_error` | an output of that shape |
 | the samples themselves | none; `data.labels: samples` | `mean_squared_error`, or `binary_crossentropy` behind a sigmoid | an output in the shape of a sample |
 
-Class numbers begin at 0. With labels at each position loss and metrics are means over samples and
-positions, and `predict` gives the class, or the value, of each position; `--output FILE.npz` keeps them as
-an array. Pictures as labels have the layout of the samples and are not scaled: bytes from 0 to 255 are
-divided by 255 before, for a model that gives 0 to 1. With `data.labels: samples` an autoencoder learns to
-give its input, each value times `data.scale`, in any data set or folder of pictures. Without the softmax or sigmoid the model gives
-scores; the loss then takes `from_logits: true`. A label that the model has no output for, and another count of labels than of
-samples, are errors that name the file. The metric is `accuracy`, for `mean_squared_error` it is
-`mean_absolute_error`; `metrics` asks for others.
+Class numbers begin at 0. With labels at each position loss and metrics are means over samples and positions,
+and `predict` gives the class, or the value, of each position; `--output FILE.npz` keeps them as an array.
+Pictures as labels have the layout of the samples and are not scaled: bytes from 0 to 255 are divided by 255
+before, for a model that gives 0 to 1. With `data.labels: samples` an autoencoder learns to give its input,
+each value times `data.scale`, in any data set or folder of pictures. Without the softmax or sigmoid the model
+gives scores; the loss then takes `from_logits: true`. A label that the model has no output for, and another
+count of labels than of samples, are errors that name the file. The metric is `accuracy`, for
+`mean_squared_error` it is `mean_absolute_error`; `metrics` asks for others.
 Arrays of your own have class numbers; `data.class_names: [disc, square, cross]` gives the classes
 names, by label, which `eval`, `predict` and reports show. The known data sets and the folders of
 pictures have names already. The names of a run are kept with it.

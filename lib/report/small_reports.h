@@ -28,7 +28,6 @@ struct EvalReport {
   void fields(Fields& f);
 };
 
-/// One image: class and probabilities, or values.
 /// The prediction of an output for a sample.
 struct SamplePrediction {
   std::optional<std::int64_t> label;

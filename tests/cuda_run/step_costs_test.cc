@@ -126,7 +126,7 @@ Graph step_of(const std::filesystem::path& file,
                        : spec.data.format == config::DataFormat::text ? DType::int32
                                                                       : DType::float32;
   nn::DataShape data{step.model.inputs.front().shape, stored, {}, DType::int32};
-  const Shape& output = step.output.shape;
+  const Shape& output = step.outputs.at(0).form.shape;
   data.label = Shape(output.dims().first(output.rank() - 1));  // a class at each position
   if (batch == 0) batch = spec.training.batch_size;
   return plan::build_step(step, data, batch, nn::Purpose::train, spec).graph;

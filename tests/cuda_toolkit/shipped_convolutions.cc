@@ -25,7 +25,7 @@ graph::Graph step(const std::filesystem::path& file, const std::string& policy, 
   const nn::StepSpec step = nn::read_step_spec(spec, diagnostics);
   diagnostics.throw_if_any();
   nn::DataShape data{step.model.inputs.front().shape, DType::uint8, {}, DType::int32};
-  const Shape& output = step.output.shape;
+  const Shape& output = step.outputs.at(0).form.shape;
   data.label = Shape(output.dims().first(output.rank() - 1));  // a class at each position
   return nn::build_step(step, data, tail ? k_tail : spec.training.batch_size, nn::Purpose::train);
 }
