@@ -69,7 +69,7 @@ class ThreadCommunicator final : public comm::Communicator {
   void shift(const std::byte* to_next, std::byte* from_before, std::size_t bytes) override {
     const auto all = gather({reinterpret_cast<const char*>(to_next), bytes});
     const auto before = static_cast<std::size_t>((rank_ + size() - 1) % size());
-    std::memcpy(from_before, all[before].data(), bytes);
+    std::copy_n(reinterpret_cast<const std::byte*>(all[before].data()), bytes, from_before);
   }
 
  private:
