@@ -86,8 +86,7 @@ PredictedLine describe_positions(std::span<const float> row,
 }
 
 /// Shapes: `output` of one sample.
-template <class Row>
-PredictedLine describe_values(const Row& row, const Shape& output) {
+PredictedLine describe_values(const std::vector<double>& row, const Shape& output) {
   PredictedLine line{row.size() == 1 ? "value" : "values"};
   if (row.size() <= k_most_printed) {
     for (const double value : row) line.text += fmt::format(" {:.6g}", value);
@@ -124,7 +123,6 @@ PredictedLine describe(const nn::TrainedOutput& output,
   const Shape shape(values.shape().dims().subspan(1));
   const auto width = static_cast<std::size_t>(shape.elements());
   const std::span<const float> row(values.as<float>() + i * width, width);
-  if (config::is_regression(output.loss_type)) return describe_values(row, shape);
   switch (kind_of(output, shape)) {
     case Kind::values:
       return describe_values(probabilities(row, *output.loss), shape);

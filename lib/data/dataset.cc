@@ -1,6 +1,5 @@
 #include "data/dataset.h"
 
-#include <algorithm>
 #include <cmath>
 #include <span>
 

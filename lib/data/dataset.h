@@ -18,8 +18,8 @@
 namespace halfstep::data {
 
 /// Samples and their labels; element i of `images` and of `labels` along axis 0 is sample i.
-/// Dtypes: images uint8 or float32 [N, ...]; labels int32 [N], or [N, k] for a class at each of k
-/// positions, or float32 [N] or [N, k]; weights float32 [N], or rank 0 where all samples count
+/// Dtypes: images uint8 or float32 [N, ...]; labels int32 [N], or [N, ...] for a class at each
+/// position, or float32 [N, ...]; weights float32 [N], or rank 0 where all samples count
 /// alike.
 struct Split {
   Tensor images;

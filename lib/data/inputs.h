@@ -32,7 +32,7 @@ Tensor read_inputs(const NpzReader& npz,
 bool has_labels(const NpzReader& npz, std::string_view prefix, std::span<const LabelPart> outputs);
 
 /// The arrays `<prefix><name>` of the labels of outputs, whose shapes and dtypes it sets. Shapes:
-/// each [N] or [N, k]; the result float32 [N, values of all outputs in their order], class numbers
+/// each [N, ...]; the result float32 [N, values of all outputs in their order], class numbers
 /// as floats. An array that is missing, that has another number of labels than the first one or
 /// another shape than labels of that kind, or holds NaN or infinity unless these are allowed goes
 /// to `diagnostics`.

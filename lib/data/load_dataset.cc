@@ -119,8 +119,7 @@ void arrange(const SetDef& def, const DataOptions& options, Dataset& dataset) {
 }
 
 Tensor scaled(const Tensor& from, double scale) {
-  Tensor to(DType::float32, from.shape());
-  convert(from.view(), to.view());
+  Tensor to = to_float32(from);
   for (float& value : to.span<float>()) value *= static_cast<float>(scale);
   return to;
 }

@@ -24,9 +24,9 @@ struct Located {
 Located locate(const DataOptions& options);
 
 /// Images become uint8 or float32 with at least one axis per sample (two axes get a channel axis);
-/// labels become int32 [N], or float32 [N] or [N, k]; integers [N, k] stay int32 where they are
-/// class numbers. `what` names the split in errors. Errors: UserError(data) for an empty split,
-/// different counts of labels and images, labels beyond int32.
+/// labels become int32 [N], or float32 [N, ...]; integers of several axes stay int32 where they are
+/// class numbers, without a last axis of extent 1. `what` names the split in errors. Errors:
+/// UserError(data) for an empty split, different counts of labels and images, labels beyond int32.
 void normalise(Split& split, const std::string& what, bool class_numbers);
 
 /// The labels of normalise() alone.
