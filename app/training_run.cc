@@ -283,12 +283,12 @@ int train_silently(train::Session& session, train::TrainOptions options, const R
   }
   while (trainer->advance(trainer->steps_to_epoch_end())) {
   }
-  const train::TrainResult result = trainer->finish();
+  train::TrainResult result = trainer->finish();
+  report::gather_ranks(session, result);
   if (result.status == train::Status::rank_lost) {
     log(LogLevel::error, result.message);
     std::this_thread::sleep_for(k_farewell);
   } else {
-    ranks.communicator()->gather(report::rank_text(session, host_name(), result));
     ranks.close();
   }
   return report::exit_code(session.spec(), result);
@@ -350,14 +350,19 @@ int train_and_report(const RunOptions& options,
       directory.write_report(report::train_report(session, trainer.result(), run, true));
     }
   }
-  const train::TrainResult result = trainer.finish();
+  train::TrainResult result = trainer.finish();
   clear_progress();
-  if (!ranks.alone() && result.status != train::Status::rank_lost) {
-    run.ranks = report::parallel_block(
-        session, ranks.communicator()->gather(report::rank_text(session, host_name(), result)));
-    ranks.close();
-    log_info("{}", report::parallel_line(*run.ranks));
-  }
+  run.ranks = report::gather_ranks(session, result);
+  if (run.ranks) log_info("{}", report::parallel_line(*run.ranks));
+  // At the end, also after an error: ranks that end with another code than 0 wait for it, and then
+  // a launcher ends all others.
+  struct Closing {
+    const Ranks& ranks;
+    bool whole;
+    ~Closing() {
+      if (whole) ranks.close();
+    }
+  } const closing{ranks, run.ranks.has_value()};
   const report::TrainReport report = report::train_report(session, result, run, false);
   directory.write_report(report);
   // The warnings known before training were printed before its first step.

@@ -282,7 +282,7 @@ class Exchange final : public Communicator, public SumQueue {
       if (now < look) continue;
       look = now + std::chrono::duration_cast<Clock::duration>(k_look);
       if (std::vector<int> gone = ended_of(peers_); !gone.empty()) {
-        lose(gone, fmt::format("{} ended while this rank trained", names_of(gone, peers_)));
+        lose(gone, fmt::format("{} ended before the others", names_of(gone, peers_)));
       }
       if (!told && waited > k_tell) {
         told = true;

@@ -9,8 +9,10 @@
 #include "comm/communicator.h"
 #include "core/json_fields.h"
 #include "core/statistics.h"
+#include "core/system.h"
 #include "passes/lowering.h"
 #include "report/rank_messages.h"
+#include "train/trainer.h"
 
 namespace halfstep::report {
 
@@ -95,11 +97,7 @@ std::optional<SyncBatchNormBlock> sync_batch_norm(const graph::Graph& step, bool
   return layers.empty() ? std::nullopt : std::optional(block);
 }
 
-}  // namespace
-
-std::string rank_text(const train::Session& session,
-                      const std::string& host,
-                      const train::TrainResult& result) {
+RankBlock rank_block(const train::Session& session, const train::TrainResult& result) {
   // Without a counted step all of them.
   const bool counted = std::ranges::any_of(result.steps, &train::StepSample::counted);
   train::StepSample sums;
@@ -116,7 +114,7 @@ std::string rank_text(const train::Session& session,
   const double steps = std::max(1.0, static_cast<double>(totals.size()));
   RankBlock block;
   block.rank = session.ranks()->rank();
-  block.host = host;
+  block.host = host_name();
   block.threads = session.backend().capabilities.threads;
   block.step_seconds = sums.total / steps;
   block.waited_seconds = sums.waited / steps;
@@ -131,10 +129,22 @@ std::string rank_text(const train::Session& session,
     block.step_min = *std::ranges::min_element(totals);
     block.step_max = *std::ranges::max_element(totals);
   }
-  return to_json(block).dump();
+  return block;
 }
 
-ParallelBlock parallel_block(const train::Session& session, const std::vector<std::string>& texts) {
+}  // namespace
+
+std::optional<ParallelBlock> gather_ranks(const train::Session& session,
+                                          train::TrainResult& result) {
+  if (session.ranks() == nullptr || result.status == train::Status::rank_lost) return std::nullopt;
+  std::vector<std::string> texts;
+  try {
+    texts = session.ranks()->gather(to_json(rank_block(session, result)).dump());
+  } catch (const comm::RankLost& lost) {
+    result.status = train::Status::rank_lost;
+    result.message = train::lost_after_training(lost);
+    return std::nullopt;
+  }
   ParallelBlock block;
   block.ranks = session.ranks()->size();
   block.library = session.ranks()->transport().library;

@@ -56,12 +56,10 @@ struct ParallelBlock {
   void fields(Fields& f);
 };
 
-/// This rank's part of the block, as text to exchange.
-std::string rank_text(const train::Session& session,
-                      const std::string& host,
-                      const train::TrainResult& result);
-/// The block from the texts of all ranks.
-ParallelBlock parallel_block(const train::Session& session, const std::vector<std::string>& texts);
+/// The block of a run of several ranks, after its end; all ranks call it. Nothing in a process
+/// alone, and where a rank is lost, which `result` then says.
+std::optional<ParallelBlock> gather_ranks(const train::Session& session,
+                                          train::TrainResult& result);
 /// The block in one line: step times, the rank that computes longest, and the traffic.
 std::string parallel_line(const ParallelBlock& block);
 

@@ -107,7 +107,7 @@ bool Trainer::advance(std::int64_t steps) {
   try {
     return advance_together(steps);
   } catch (const comm::RankLost& lost) {
-    end_without(lost);
+    end_without(lost, false);
     return false;
   }
 }
@@ -214,17 +214,18 @@ void Trainer::end(Status status, std::string message) {
   progress.finished = status;
 }
 
-void Trainer::end_without(const comm::RankLost& lost) {
+void Trainer::end_without(const comm::RankLost& lost, bool trained) {
   Progress& progress = run_.progress;
-  progress.message = lost.problems().front().message;
-  // A step changes variables after its last sum over the ranks, so that the state is that of the
-  // step before, and so are the counters.
   progress.wall_seconds = run_.clock.seconds();
   try {
     if (backend::Device* device = session_.backend().device.get()) device->synchronize();
   } catch (const comm::RankLost&) {  // from here on it waits for no rank
   }
-  progress.message += checkpoints_.save_without(lost, run_);
+  // A step changes variables after its last sum over the ranks, so that the state is that of the
+  // step before, and so are the counters.
+  progress.message = trained
+                         ? lost_after_training(lost)
+                         : lost.problems().front().message + checkpoints_.save_without(lost, run_);
   progress.finished = Status::rank_lost;
 }
 
@@ -277,23 +278,38 @@ TrainResult Trainer::result() const {
   return result;
 }
 
+std::string lost_after_training(const comm::RankLost& lost) {
+  return lost.problems().front().message + ", after the last step; --resume auto does the rest";
+}
+
 TrainResult Trainer::finish() {
-  std::optional<Evaluation> test;
-  if (trained_to_the_end(run_.progress.finished) && options_.evaluate_test &&
-      session_.test_rows().samples() > 0) {
-    test = evaluate(session_, session_.test_rows());
-  }
-  TrainResult final = result();
-  final.test = std::move(test);
-  // Of divided variables the rank that saves has the whole, and none does once a rank is lost.
-  const bool divided = session_.is_divided();
-  if (!divided || final.status != Status::rank_lost) {
-    const WholeState whole = whole_state(session_, run_, options_);
-    if (!divided || options_.saves) {
-      final.final_hash = whole.state().weights_hash();
-      final.state_hash = whole.state().full_hash();
+  TrainResult with_state;
+  const auto unless_lost = [&](const auto& step) {
+    try {
+      step();
+    } catch (const comm::RankLost& lost) {
+      end_without(lost, true);
     }
-  }
+  };
+  unless_lost([&] {
+    if (trained_to_the_end(run_.progress.finished) && options_.evaluate_test &&
+        session_.test_rows().samples() > 0) {
+      with_state.test = evaluate(session_, session_.test_rows());
+    }
+  });
+  unless_lost([&] {
+    // Of divided variables the rank that saves has the whole, and none does once a rank is lost.
+    const bool divided = session_.is_divided();
+    if (divided && run_.progress.finished == Status::rank_lost) return;
+    const WholeState whole = whole_state(session_, run_, options_);
+    if (divided && !options_.saves) return;
+    with_state.final_hash = whole.state().weights_hash();
+    with_state.state_hash = whole.state().full_hash();
+  });
+  TrainResult final = result();
+  final.test = std::move(with_state.test);
+  final.final_hash = std::move(with_state.final_hash);
+  final.state_hash = std::move(with_state.state_hash);
   data::BatchOrderHash order(session_.train_rows().samples(), batch_options(session_.spec()));
   final.batch_order_hash = order.up_to(run_.progress.counters.ordinal);
   return final;

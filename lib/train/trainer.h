@@ -17,6 +17,9 @@
 
 namespace halfstep::train {
 
+/// The message of a run that loses a rank once its steps are done.
+std::string lost_after_training(const comm::RankLost& lost);
+
 class Trainer {
  public:
   /// Loads or initializes the state. `observer` must outlive the trainer. Errors: those of
@@ -37,7 +40,8 @@ class Trainer {
     return length_.steps_per_epoch - run_.progress.counters.ordinal % length_.steps_per_epoch;
   }
 
-  /// Evaluates the test set, hashes the state and returns all results.
+  /// Evaluates the test set, hashes the state and returns all results. Where a rank is lost
+  /// meanwhile, the status is rank_lost, and the test is left to a resumed run.
   TrainResult finish();
 
   /// The results so far, without the test evaluation and hashes of the weights; cheap.
@@ -53,7 +57,8 @@ class Trainer {
   void checkpoint();
   void handle_request(Request request);
   bool advance_together(std::int64_t steps);
-  void end_without(const comm::RankLost& lost);
+  /// `trained`: the last checkpoint is complete.
+  void end_without(const comm::RankLost& lost, bool trained);
 
   Session& session_;
   TrainOptions options_;

@@ -421,21 +421,15 @@ TEST_CASE("ranks: when one is lost, the lowest of the others saves the last step
   tiny.training = "{epochs: 500, batch_size: 24}";
   Hub hub(3);
   std::vector<TrainResult> results(3);
-  run_ranks(hub, [&](const std::shared_ptr<comm::Communicator>& communicator) {
-    backend::Backend backend = cpu();
-    backend.capabilities.ranks = communicator;
-    TrainOptions options;
-    options.directory = [&] { return directory.path().string(); };
-    options.saves = communicator->rank() == 0;
-    Run run(tiny.spec(), options, digits(), backend);
-    if (communicator->rank() == 0) {
+  run_trainers(hub, tiny.spec(), digits(), directory.path().string(), [&](Run& run, int rank) {
+    if (rank == 0) {
       run.trainer().advance(17);
       hub.lose(0);
       return;
     }
     while (run.trainer().advance(1000)) {
     }
-    results[static_cast<std::size_t>(communicator->rank())] = run.trainer().result();
+    results[static_cast<std::size_t>(rank)] = run.trainer().result();
   });
   for (const int rank : {1, 2}) {
     const TrainResult& result = results[static_cast<std::size_t>(rank)];
@@ -446,6 +440,35 @@ TEST_CASE("ranks: when one is lost, the lowest of the others saves the last step
   }
   Run resumed(tiny.spec(), in_directory(directory.path().string()));
   CHECK(resumed.trainer().result().counters.ordinal == 17);
+}
+
+TEST_CASE("ranks: one that is lost in the test leaves the test to a resumed run") {
+  TinyRun tiny;
+  tiny.training = "{epochs: 2, batch_size: 24, early_stopping: {restore_best: true}}";
+  config::RunSpec spec = tiny.spec();
+  for (const bool divided : {false, true}) {
+    CAPTURE(divided);
+    if (divided) spec.parallel.shard = config::ShardOf::optimizer;
+    const test::TemporaryDirectory directory;
+    Hub hub(2);
+    TrainResult lost;
+    run_trainers(hub, spec, digits(), directory.path().string(), [&](Run& run, int rank) {
+      while (run.trainer().advance(1000)) {
+      }
+      if (rank == 1) return hub.lose(1);
+      lost = run.finish();
+    });
+    CHECK(lost.status == Status::rank_lost);
+    CHECK(lost.message == "a rank is lost, after the last step; --resume auto does the rest");
+    CHECK_FALSE(lost.test);
+    const TrainResult whole = train_ranks(spec, 2).front();
+    CHECK(lost.history.size() == whole.history.size());
+    const TrainResult rest = train_ranks(spec, 2, digits(), directory.path().string()).front();
+    CHECK(rest.status == Status::completed);
+    CHECK(rest.final_hash == whole.final_hash);
+    REQUIRE(rest.test);
+    CHECK(rest.test->metrics == whole.test->metrics);
+  }
 }
 
 TEST_CASE("ranks: killed at any message, in a validation too, a run resumes with the same bits") {

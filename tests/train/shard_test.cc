@@ -274,19 +274,13 @@ TEST_CASE("shard: the message of a lost rank says which step the newest checkpoi
     spec.parallel.copy_every = c.copy_every;
     Hub hub(2);
     TrainResult result;
-    run_ranks(hub, [&](const std::shared_ptr<comm::Communicator>& communicator) {
-      backend::Backend backend = cpu();
-      backend.capabilities.ranks = communicator;
-      TrainOptions options;
-      options.directory = [&] { return directory.path().string(); };
-      options.saves = communicator->rank() == 0;
-      Run run(spec, options, digits(), backend);
-      if (communicator->rank() == 1) {
+    run_trainers(hub, spec, digits(), directory.path().string(), [&](Run& run, int rank) {
+      if (rank == 0) {
+        result = run.finish();
+      } else {
         run.trainer().advance(c.lost_at);
         hub.lose(1);
-        return;
       }
-      result = run.finish();
     });
     CHECK(result.status == Status::rank_lost);
     CHECK(result.counters.ordinal == c.lost_at);

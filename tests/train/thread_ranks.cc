@@ -153,6 +153,22 @@ void run_ranks(Hub& hub, const std::function<void(std::shared_ptr<comm::Communic
   }
 }
 
+void run_trainers(Hub& hub,
+                  const config::RunSpec& spec,
+                  const data::Dataset& dataset,
+                  const std::string& directory,
+                  const std::function<void(Run&, int rank)>& body) {
+  const TrainOptions options = directory.empty() ? TrainOptions() : in_directory(directory);
+  run_ranks(hub, [&](const std::shared_ptr<comm::Communicator>& communicator) {
+    backend::Backend backend = cpu();
+    backend.capabilities.ranks = communicator;
+    TrainOptions own = options;
+    own.saves = communicator->rank() == 0;
+    Run run(spec, own, dataset, backend);
+    body(run, communicator->rank());
+  });
+}
+
 std::vector<TrainResult> train_ranks(const config::RunSpec& spec,
                                      int ranks,
                                      const data::Dataset& dataset,
@@ -161,14 +177,8 @@ std::vector<TrainResult> train_ranks(const config::RunSpec& spec,
   Hub hub(ranks);
   if (kill) hub.kill(*kill);
   std::vector<TrainResult> results(static_cast<std::size_t>(ranks));
-  const TrainOptions options = directory.empty() ? TrainOptions() : in_directory(directory);
-  run_ranks(hub, [&](const std::shared_ptr<comm::Communicator>& communicator) {
-    backend::Backend backend = cpu();
-    backend.capabilities.ranks = communicator;
-    TrainOptions own = options;
-    own.saves = communicator->rank() == 0;
-    Run run(spec, own, dataset, backend);
-    results[static_cast<std::size_t>(communicator->rank())] = run.finish();
+  run_trainers(hub, spec, dataset, directory, [&](Run& run, int rank) {
+    results[static_cast<std::size_t>(rank)] = run.finish();
   });
   return results;
 }

@@ -52,8 +52,15 @@ struct Killed {};
 /// all have returned. Rethrows the error of the lowest rank that has one.
 void run_ranks(Hub& hub, const std::function<void(std::shared_ptr<comm::Communicator>)>& body);
 
-/// The results of each rank of a run; rank 0 writes its checkpoints to `directory`, unless it is
-/// empty, and all resume from the newest one there. Errors: Killed.
+/// The same with a run of each rank. Rank 0 writes its checkpoints to `directory`, unless it is
+/// empty, and all resume from the newest one there.
+void run_trainers(Hub& hub,
+                  const config::RunSpec& spec,
+                  const data::Dataset& dataset,
+                  const std::string& directory,
+                  const std::function<void(Run&, int rank)>& body);
+
+/// The results of each rank of such a run. Errors: Killed.
 std::vector<TrainResult> train_ranks(const config::RunSpec& spec,
                                      int ranks,
                                      const data::Dataset& dataset = digits(),
