@@ -44,8 +44,8 @@ bool arrives_packed(const graph::Graph& graph, Value x) {
 /// Whether share_widened makes the MatMul one of float32 for a kernel that beats packing.
 bool better_widened(const graph::Graph& graph, const graph::Node& product, const Target& target) {
   std::vector<graph::OpInput> inputs = graph::inputs_of(graph, product);
-  const auto fits = [](const graph::OpInput& x) { return fits_cache(x.type.shape); };
-  if (!target.beats_packing || !target.widens || !fits_cache(product.outputs[0].shape) ||
+  const auto fits = [](const graph::OpInput& x) { return may_be_wide(x.type.shape); };
+  if (!target.beats_packing || !target.widens || !may_be_wide(product.outputs[0].shape) ||
       !std::all_of(inputs.begin(), inputs.end(), fits) || !target.widens({product, inputs})) {
     return false;
   }

@@ -53,10 +53,10 @@ bool is_float_or_half(const graph::Node& node);
 /// Whether an op can store its result in another dtype, fused with the cast by fuse_elementwise.
 bool is_elementwise(const graph::Node& node);
 
-/// Whether a value in float32 takes at most 4 MiB, which a last-level cache holds beside others. A
-/// larger one keeps its 16 bits in memory, which it halves.
-inline bool fits_cache(const Shape& shape) {
-  return shape.elements() * static_cast<std::int64_t>(sizeof(float)) <= std::int64_t{4} << 20;
+/// Whether a value that float32 kernels read may be float32 in memory, rounded to 16 bits: up to 64
+/// MiB. A larger one keeps its 16 bits, which halve its memory.
+inline bool may_be_wide(const Shape& shape) {
+  return shape.elements() * static_cast<std::int64_t>(sizeof(float)) <= std::int64_t{64} << 20;
 }
 
 /// A node that replaces others. Nodes that are -1 are the root of the pattern.

@@ -43,7 +43,7 @@ class Sharing {
   /// Whether a 16-bit matmul is to be one of float32 between casts.
   bool multiplies_widened(int id) const {
     const Node& matmul = node(id);
-    const auto fits = [&](Value x) { return fits_cache(rewriter_.type(x).shape); };
+    const auto fits = [&](Value x) { return may_be_wide(rewriter_.type(x).shape); };
     return matmul.is(graph::ops::k_matmul, graph::ops::k_batch_matmul_v2) && target_.widens &&
            !rewriter_.has_control_edge(id) && fits({id, 0}) &&
            std::all_of(matmul.inputs.begin(), matmul.inputs.end(), fits) &&
@@ -125,10 +125,15 @@ class Sharing {
     now.results = {{{user, 0}}};
     const int added =
         rewriter_.add({cast(wide, dtype(x), node(x.node).name + "/narrow"), std::move(now)}, user);
-    // The cast that widens the reader's own result runs after it.
-    for (const int next : std::vector(rewriter_.users({added + 1, 0}))) {
-      if (next >= 0 && rewriter_.position(next) == rewriter_.position(added)) {
-        rewriter_.move(next, rewriter_.position(added));
+    run_before_casts(added + 1);
+  }
+
+  /// Moves the casts that widen the results of a node, which replaces another one, behind it.
+  void run_before_casts(int id) {
+    for (int port = 0; port < static_cast<int>(node(id).outputs.size()); ++port) {
+      for (const int user : std::vector(rewriter_.users({id, port}))) {
+        if (user < 0 || rewriter_.position(user) != rewriter_.position(id)) continue;
+        rewriter_.move(user, rewriter_.position(id));
       }
     }
   }
@@ -141,7 +146,7 @@ class Sharing {
       now.attrs.set("T", DType::float32);
       NewNode round = cast(made(0), dtype(x), node(user).name + "/round");
       round.results = {{{user, 0}}};
-      rewriter_.add({std::move(now), std::move(round)}, user);
+      run_before_casts(rewriter_.add({std::move(now), std::move(round)}, user) + 1);
       return;
     }
     // Inferred from the inputs.
@@ -149,7 +154,7 @@ class Sharing {
     for (int port = 0; port < static_cast<int>(node(user).outputs.size()); ++port) {
       now.results.push_back({{user, port}, port});
     }
-    rewriter_.add({std::move(now)}, user);
+    run_before_casts(rewriter_.add({std::move(now)}, user));
   }
 
   const Target& target_;

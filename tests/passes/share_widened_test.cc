@@ -127,8 +127,32 @@ TEST_CASE("share_widened: operands of packed matmuls are packed from rounded flo
   CHECK(nodes(shared, "MatMul").size() == 2);
 }
 
+TEST_CASE("share_widened: a packed matmul of rounded float32 runs before its result is widened") {
+  Graph graph;
+  Builder b(graph, graph::op_table());
+  const Value x = b.cast(
+      b.add("Mul", {b.placeholder("x", DType::float32, {48, 64}), b.scalar(DType::float32, 0.5)}),
+      DType::float16);
+  const Value y =
+      b.add("Relu", {b.add("MatMul", {x, b.placeholder("w", DType::float16, {64, 32})})});
+  const Value dw = b.add("MatMul", {x, y}, {{"transpose_a", true}});
+  const Value z = b.add("MatMul", {y, b.placeholder("v", DType::float16, {32, 8})});
+  graph.fetches() = {{"dw", dw}, {"z", z}};
+  const auto pays = [](const graph::OpInstance& matmul, const graph::OpInstance&) {
+    return matmul.node.outputs[0].shape == Shape{48, 32};
+  };
+  const passes::Target target{always, pays, 1};
+  const Graph packed = passes::fuse_packing_into_matmul(
+      passes::fuse_packed_epilogue(passes::pack_matmuls(graph, target), target), target);
+  const Graph shared = lower(packed);
+  CHECK(nodes(shared, "PackedMatMul")[0]->attrs.get<DType>("Ta") == DType::float32);
+  for (const Node* product : nodes(shared, "MatMul")) {
+    CHECK(product->outputs[0].dtype == DType::float32);
+  }
+}
+
 TEST_CASE("share_widened: large values, and ops whose kernels do not widen, stay in 16 bits") {
-  const Graph large = lower(Layer(DType::float16, 40000).graph);
+  const Graph large = lower(Layer(DType::float16, 600000).graph);
   for (const Node* product : nodes(large, "MatMul")) {
     CHECK(product->outputs[0].dtype == DType::float16);
   }

@@ -5,7 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <ostream>
+#include <random>
+#include <string>
 #include <string_view>
 
 #include "backend/cpu/processor.h"
@@ -44,6 +48,35 @@ optimizer: {{type: adam, learning_rate: 1e-2}}
   return config.prepare(16).graph;
 }
 
+/// Two to four dense layers on 8x8 images, of any widths.
+graph::Graph random_graph(std::mt19937& random) {
+  const auto one_of = [&](const auto& values) { return values[random() % std::size(values)]; };
+  constexpr std::array<std::string_view, 2> k_mixed{"mixed_float16", "mixed_bfloat16"};
+  constexpr std::array<std::string_view, 4> k_activations{"relu", "gelu", "sigmoid", "linear"};
+  constexpr std::array k_widths{24, 64, 200, 512};
+  constexpr std::array k_batches{24, 512, 1500};
+  std::string layers = "    - {type: flatten}\n";
+  for (std::size_t hidden = 1 + random() % 3; hidden > 0; --hidden) {
+    layers += fmt::format("    - {{type: dense, units: {}, activation: {}}}\n",
+                          one_of(k_widths),
+                          one_of(k_activations));
+  }
+  const StepConfig config(fmt::format(R"(
+data: {{name: synthetic_digits}}
+model:
+  input: [8, 8, 1]
+  layers:
+{}    - {{type: dense, units: 10, name: logits}}
+    - {{type: softmax, dtype: float32}}
+precision: {{policy: {}}}
+loss: sparse_categorical_crossentropy
+optimizer: {{type: sgd, learning_rate: 1e-2}}
+)",
+                                      layers,
+                                      one_of(k_mixed)));
+  return config.prepare(one_of(k_batches)).graph;
+}
+
 /// The state after three steps, and the number of matmuls in 16 bits.
 struct ThreeSteps {
   State state;
@@ -70,6 +103,21 @@ struct ThreeSteps {
 };
 
 }  // namespace
+
+TEST_CASE("share_widened: random networks run with every instruction set") {
+  std::mt19937 random(20261126);
+  for (int i = 0; i < 24; ++i) {
+    CAPTURE(i);
+    const graph::Graph graph = random_graph(random);
+    for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx}) {
+      if (isa > backend::cpu::detect_isa()) continue;
+      CAPTURE(backend::name(isa));
+      const ThreeSteps steps(graph, backend::cpu_backend(2, isa), true);
+      // Without instructions for 16 bits every matmul that is not packed reads float32.
+      if (isa < Isa::avx512_bf16) CHECK(steps.matmuls == 0);
+    }
+  }
+}
 
 TEST_CASE(
     "share_widened: the state of a step is the same, bit for bit, with every instruction set") {
