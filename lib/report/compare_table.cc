@@ -12,15 +12,6 @@ namespace {
 /// Losses are no fractions: they are printed as they are, everything else in percentage points.
 bool in_points(const std::string& metric) { return !metric.ends_with("loss"); }
 
-std::string speedup_cell(const PolicyBlock& policy) {
-  return policy.baseline ? "1" : ratio_cell(policy.speedup);
-}
-
-std::string verdict_cell(const std::optional<Tost>& tost) {
-  if (!tost) return "-";
-  return tost->equivalent ? "yes" : "not shown";
-}
-
 std::string margin_of(const CompareReport& report) {
   return in_points(report.metric) ? fmt::format("{:g}pp", report.margin * 100)
                                   : fmt::format("{:g}", report.margin);
@@ -134,10 +125,11 @@ Rows compare_rows(const CompareReport& report) {
   for (const PolicyBlock& policy : report.policies) {
     rows.push_back({policy.policy,
                     time_cell(policy.step_time),
-                    speedup_cell(policy),
+                    policy.baseline ? "1" : ratio_cell(policy.speedup),
                     policy.accuracy ? cell(policy.accuracy->value, four_digits) : "-",
                     delta_cell(policy.accuracy_delta, metric)});
-    if (several) rows.back().push_back(verdict_cell(policy.tost));
+    if (!several) continue;
+    rows.back().push_back(!policy.tost ? "-" : policy.tost->equivalent ? "yes" : "not shown");
   }
   return rows;
 }
@@ -166,8 +158,11 @@ std::string compare_advice(const CompareReport& report) {
   const PolicyBlock* best = nullptr;
   bool known = false;
   for (const PolicyBlock& policy : report.policies) {
+    // A run that diverged has no metrics, and nobody wants its policy for its speed.
+    if (policy.diverged > 0 && policy.baseline) return "";
     const auto& speedup = policy.speedup;
-    if (policy.baseline || !speedup || !speedup->ci95 || !std::isfinite(speedup->ci95->low)) {
+    if (policy.diverged > 0 || policy.baseline || !speedup || !speedup->ci95 ||
+        !std::isfinite(speedup->ci95->low)) {
       continue;
     }
     known = true;
@@ -186,7 +181,7 @@ std::string compare_advice(const CompareReport& report) {
       best->accuracy_delta ? " (" + delta_cell(best->accuracy_delta, metric) + ")" : "";
   return fmt::format("use {} here: {} times as fast as {}, {} {}{}\n",
                      best->policy,
-                     speedup_cell(*best),
+                     ratio_cell(best->speedup),
                      baseline,
                      readable(metric),
                      equivalent ? "shown to be equivalent" : "not shown to differ for the worse",

@@ -313,6 +313,12 @@ TEST_CASE("compare table: advice names the fastest policy that is not shown to b
   // Of a loss less is better.
   CHECK(advice({worse}, "test_loss").starts_with("use mixed_float16 here: 4.00"));
   CHECK(advice({}) == "");
+  // Nothing that diverged is recommended, and nothing is said of a comparison with it.
+  PolicyBlock diverged = fast;
+  diverged.diverged = 1;
+  CHECK(advice({diverged, slow}).starts_with("use float32 here: no other policy"));
+  baseline.diverged = 1;
+  CHECK(advice({fast, slow}) == "");
   CompareReport finished;
   finished.paired = false;
   CHECK(compare_advice(finished) == "");

@@ -59,6 +59,10 @@ std::string body(const TrainReport& report) {
 
 std::string body(const CompareReport& report) {
   std::string text = markdown_table(compare_rows(report)) + sentences(compare_legend(report));
+  if (std::string advice = compare_advice(report); !advice.empty()) {
+    advice.pop_back();
+    text += plain(advice) + ".\n\n";
+  }
   const auto gates = mapped<std::string>(report.gates, [&](const GateBlock& gate) {
     return fmt::format("fail if {}: {}", gate.expression, gate_outcome(gate));
   });
