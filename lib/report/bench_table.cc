@@ -79,7 +79,7 @@ Rows bench_rows(const BenchReport& report) {
   const std::vector<BenchPolicy>& policies = report.policies;
   const bool several = policies.size() > 1;
   Rows rows{
-      {"policy", "ms/step (median, 95 % CI)", "p05", "p95", "first step", "img/s", "GFLOP/s"}};
+      {"policy", "ms/step (median, 95 % CI)", "p05", "p95", "first step", "samples/s", "GFLOP/s"}};
   if (several) {
     rows[0].push_back(fmt::format("speed-up vs {} (95 % CI)", policies[0].policy));
   }

@@ -66,7 +66,7 @@ std::string step_time_lines(const TrainReport& report) {
   const Throughput& rate = report.throughput;
   text += line("", "{} (ms)", pairs(parts));
   return text + line("throughput",
-                     "{} img/s, {} TFLOP/s{}{}",
+                     "{} samples/s, {} TFLOP/s{}{}",
                      word(rate.total_ips),
                      word(rate.achieved_tflops),
                      rate.mfu ? fmt::format(", {:.1f} % of the peak", 100 * *rate.mfu) : "",

@@ -84,7 +84,7 @@ Facts main_facts(const TrainReport& report) {
     constexpr auto k_form = "{} ms median over {} steps, p95 {} ms";
     add(facts, "step time", k_form, word(time.median), time.n, word(time.p95));
   }
-  add(facts, "throughput", "{} img/s", word(report.throughput.total_ips));
+  add(facts, "throughput", "{} samples/s", word(report.throughput.total_ips));
   if (report.loss_scale.mode != "none") {
     add(facts, "loss scale", "{}", scale_words(report.loss_scale));
   }
