@@ -88,18 +88,25 @@ class Walk {
   Walk(Node& root, const Override& change, Diagnostics& diagnostics)
       : node_(&root), change_(change), diagnostics_(diagnostics) {}
 
-  /// Turns the current node into a map if it is null or a shorthand.
-  void open() {
-    if (spell_out(*node_, path_)) return;
-    if (node_->kind != Node::Kind::null || change_.kind == Override::Kind::unset) return;
+  /// Turns the current node into a map if it is null or a shorthand. False: `next` is an item of a
+  /// list that is not there, and the error is reported.
+  bool open(const PathStep& next) {
+    if (spell_out(*node_, path_)) return true;
+    if (node_->kind != Node::Kind::null || change_.kind == Override::Kind::unset) return true;
+    if (next.bracketed && next.key.find_first_not_of("0123456789") == std::string::npos) {
+      node_->kind = Node::Kind::sequence;  // so that its reader has nothing to add
+      return error(fmt::format("{} is not set, so it has no item [{}]", path_, next.key),
+                   fmt::format("{}=[...] sets the whole list", path_));
+    }
     node_->kind = Node::Kind::map;
     node_->where.file = change_.origin;
+    return true;
   }
 
   /// Descends one level, creating a missing key of a map. False: the path ends here, with an error
   /// reported unless nothing remains to be done.
   bool step(const PathStep& step) {
-    open();
+    if (!open(step)) return false;
     const Node* found = find_step(*node_, step);
     if (found == nullptr && node_->kind == Node::Kind::map) {
       if (change_.kind == Override::Kind::unset) return nothing_to_unset(step.key);
@@ -226,7 +233,7 @@ void apply(Node& config, const Override& change, Diagnostics& diagnostics) {
   }
   Node* parent = &walk.node();
   const std::string parent_path = walk.path();
-  walk.open();
+  if (!walk.open(steps->back())) return;
   if (value) {
     Node said;
     said.kind = Node::Kind::map;
