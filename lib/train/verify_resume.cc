@@ -57,7 +57,9 @@ ResumeCheck verify_resume(const config::RunSpec& given,
   spec.training.checkpoint_every = {};
   spec.training.early_stopping.reset();
   spec.training.target.reset();
-  spec.training.max_steps = 2 * std::min(at_step, std::numeric_limits<std::int64_t>::max() / 2);
+  constexpr std::int64_t k_most = std::numeric_limits<std::int64_t>::max();
+  spec.training.max_steps =
+      std::min(spec.training.max_steps.value_or(k_most), 2 * std::min(at_step, k_most / 2));
   TrainOptions options;
   options.evaluate_test = false;
   Part whole(spec, dataset, backend, options);

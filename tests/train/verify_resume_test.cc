@@ -31,8 +31,13 @@ TEST_CASE(
 
 TEST_CASE("verify_resume: a step behind the end of the run is refused") {
   const test::TemporaryDirectory directory;
-  CHECK_THROWS_AS(verify_resume(TinyRun().spec(), digits(), cpu(), 12, directory.path().string()),
+  TinyRun tiny;
+  CHECK_THROWS_AS(verify_resume(tiny.spec(), digits(), cpu(), 12, directory.path().string()),
                   UserError);
+  config::RunSpec shorter = tiny.spec();
+  shorter.training.max_steps = 5;
+  CHECK(verify_resume(shorter, digits(), cpu(), 4, directory.path().string()).steps == 5);
+  CHECK_THROWS_AS(verify_resume(shorter, digits(), cpu(), 5, directory.path().string()), UserError);
 }
 
 }  // namespace halfstep::train
