@@ -187,7 +187,12 @@ std::vector<std::string> notes(const BenchReport& result) {
           fmt::format("{}: {} skipped, not counted", policy.policy, measured.skipped_steps));
     }
   }
-  if (result.bench.repeats < 3) notes.emplace_back("fewer than 3 repeats: too few for a claim");
+  const std::int64_t repeats = std::ssize(result.policies.front().measured.repeats);
+  if (repeats < result.bench.repeats) {
+    notes.push_back(
+        fmt::format("ended early: {} of {} repeats are complete", repeats, result.bench.repeats));
+  }
+  if (repeats < 3) notes.emplace_back("fewer than 3 repeats: too few for a claim");
   return notes;
 }
 

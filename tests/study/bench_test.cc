@@ -84,6 +84,11 @@ TEST_CASE("bench: a request to leave keeps the repeats that are complete") {
   CHECK(result.status == "interrupted");
   CHECK(result.policies[0].measured.repeats.size() == 1);
   CHECK(result.policies[0].measured.step_time.n == 5);
+  for (const char* note :
+       {"ended early: 1 of 4 repeats are complete", "fewer than 3 repeats: too few for a claim"}) {
+    CAPTURE(note);
+    CHECK(contains(result.notes, note));
+  }
 }
 
 TEST_CASE("bench: random data has the shape asked for and is the same for the same seed") {
