@@ -70,7 +70,7 @@ precision::RewriteOptions options(const GraphFileFlags& flags) {
       throw UserError(ErrorKind::config,
                       {"--level", 0, 0, ""},
                       fmt::format("unknown level '{}'", flags.level),
-                      did_you_mean(flags.level, precision::level_names()));
+                      "one of " + fmt::format("{}", fmt::join(precision::level_names(), ", ")));
     }
     options.level = *level;
   }

@@ -203,6 +203,13 @@ LoadedConfig load_config(const RunOptions& options) {
   return loaded;
 }
 
+void refuse_precision_flags(const RunOptions& options, std::string_view flag) {
+  if (!options.policy && !options.rewrite) return;
+  throw UserError(ErrorKind::config,
+                  {options.policy ? "--policy" : "--rewrite", 0, 0, ""},
+                  fmt::format("has no effect beside {}, which names the policies", flag));
+}
+
 void apply_logging(const RunOptions& options) {
   open_messages(options.color, options.log_file);
   treat_warnings_as_errors(options.strict);

@@ -71,6 +71,10 @@ struct LoadedConfig {
 /// metrics. Errors: UserError(config) with all problems.
 LoadedConfig load_config(const RunOptions& options);
 
+/// Refuses --policy and --rewrite beside `flag`, which names all policies. Errors:
+/// UserError(config).
+void refuse_precision_flags(const RunOptions& options, std::string_view flag);
+
 /// Sets log level, log file and colours.
 void apply_logging(const RunOptions& options);
 

@@ -62,6 +62,7 @@ int bench(const BenchFlags& state) {
   options.repeats = state.repeats;
   options.profile = state.profile;
   if (state.policies) {
+    refuse_precision_flags(state.run, "--policies");
     for (const std::string& word : study::policy_words(*state.policies, "--policies")) {
       options.variants.push_back(study::make_variant(loaded.spec, word, "--policies"));
     }
@@ -85,7 +86,7 @@ int bench(const BenchFlags& state) {
   options.requests = requests_within_limit(loaded.spec.training);
   const train::InterruptGuard signals;
   report::BenchReport report = study::bench(options, dataset, device, display);
-  if (!report.message.empty()) log_info("{}", report.message);
+  if (!report.message.empty()) log(LogLevel::error, report.message);
   report::complete(report, run, context, report::config_block(loaded.spec, run.overrides));
   return finish_study(state.run, directory, report, report::bench_table(report));
 }

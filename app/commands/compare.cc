@@ -52,10 +52,14 @@ void choose_policies(const CompareFlags& state,
   std::vector<std::string> words{"float32", "mixed_bfloat16", "mixed_float16"};
   std::string flag = "--policies";
   if (state.policies) {
+    refuse_precision_flags(state.run, flag);
     words = study::policy_words(*state.policies, flag);
   } else if (state.run.policy) {
     flag = "--policy";
     words = {*state.run.policy};
+  } else if (spec.precision.rewrite == config::Rewrite::automatic) {
+    flag = "--rewrite";
+    words = {"rewrite"};
   }
   options.baseline = state.baseline.value_or(
       contains(words, "float32") || words.size() == 1 ? "float32" : words.front());
@@ -134,9 +138,12 @@ int compare_policies(const CompareFlags& state) {
   study::collect_problems(diagnostics, [&] { options.margin = study::parse_margin(state.margin); });
   study::collect_problems(diagnostics, [&] { options.gates = study::parse_gates(state.fail_if); });
   diagnostics.throw_if_any();
-  // `policies` selects the policies; policy and rewrite of the config are ignored.
+  // The variants select policy and rewrite: those of the config are ignored, except for its rewrite
+  // where nothing else is asked for.
   RunOptions given = state.run;
+  if (given.policy && given.rewrite == "auto") fail("--policy", "excludes --rewrite auto");
   given.policy.reset();
+  if (given.rewrite == "auto") given.policy = "float32";
   const LoadedConfig loaded = load_config(given);
   if (loaded.spec.seed > std::numeric_limits<std::int64_t>::max() - state.seeds) {
     fail("--seeds", fmt::format("there are no {} seeds from {} on", state.seeds, loaded.spec.seed));
@@ -236,19 +243,19 @@ int compare_finished(const CompareFlags& state, const std::vector<std::string>& 
          did_you_mean(options.baseline, options.policies));
   }
   options.metrics = common_metrics(finished);
-  for (const std::string& metric : options.metrics) {
-    if (options.headline.empty() ||
-        (metric.ends_with("_accuracy") && !options.headline.ends_with("_accuracy"))) {
-      options.headline = metric;
-    }
+  // As where policies are trained: other metrics have units and directions of their own.
+  options.headline = "train_loss";
+  for (const char* metric :
+       {"train_accuracy", "val_loss", "val_accuracy", "test_loss", "test_accuracy"}) {
+    if (contains(options.metrics, metric)) options.headline = metric;
   }
-  if (options.headline.empty()) options.headline = "train_loss";
   const std::vector<study::Gate> conditions = study::parse_gates(state.fail_if);
   study::check_gates(conditions, options);
 
   report::CompareReport report = study::summarise(records, options);
   report.differences = report::config_differences(finished);
-  report.notes = study::comparison_notes(report);
+  report.notes = report::mismatch_notes(finished, options.headline);
+  for (std::string& note : study::comparison_notes(report)) report.notes.push_back(std::move(note));
   for (const study::Gate& gate : conditions) {
     report.gates.push_back(study::evaluate_gate(gate, options, report));
   }

@@ -81,7 +81,13 @@ int explain_config(const ExplainFlags& state) {
   const Hardware machine = hardware(loaded.spec, state.arch, state.ranks);
   const data::Dataset dataset = shapes_of(used);
   const bool json = state.run.json || state.format == "json";
+  if (state.format == "dot" && (state.run.json || !state.diff.empty() || state.passes.given())) {
+    const char* other = state.run.json ? "--json" : state.diff.empty() ? "--passes" : "--diff";
+    throw UserError(
+        ErrorKind::config, {"--format", 0, 0, ""}, fmt::format("{} has no dot form", other));
+  }
   if (!state.diff.empty()) {
+    refuse_precision_flags(state.run, "--diff");
     const std::string &left = state.diff[0], &right = state.diff[1];
     const auto explain_variant = [&](const std::string& word) {
       train::Session session = compile(loaded, dataset, machine, state.passes, word);
@@ -97,9 +103,6 @@ int explain_config(const ExplainFlags& state) {
   train::Session session = compile(loaded, dataset, machine, state.passes);
   const bool verbose = state.run.verbosity > 0;
   if (state.passes.given()) {
-    if (state.format == "dot") {
-      throw UserError(ErrorKind::config, {"--format", 0, 0, ""}, "--passes has no dot form");
-    }
     explain_passes(session, machine.gpu, state.passes, state.run, json);
     return 0;
   }

@@ -58,6 +58,7 @@ FinishedRun read_run(const AnyReport& any, const std::string& path) {
   run.batch_order_hash = report.reproducibility.batch_order_hash;
   run.final_hash = report.reproducibility.final_hash;
   finished.config = report.config.resolved;
+  if (!report.run.segments.empty()) finished.data_hash = report.run.segments.back().data_hash;
   return finished;
 }
 
@@ -137,6 +138,26 @@ std::vector<DifferenceBlock> config_differences(const std::vector<FinishedRun>& 
     if (!same) differences.push_back(std::move(difference));
   }
   return differences;
+}
+
+std::vector<std::string> mismatch_notes(const std::vector<FinishedRun>& runs,
+                                        const std::string& metric) {
+  std::vector<std::string> notes;
+  const FinishedRun& first = runs.front();
+  const auto loss = [](const FinishedRun& run) { return run.config.value("loss", Json()); };
+  for (const FinishedRun& run : runs) {
+    if (metric.ends_with("loss") && loss(run) != loss(first)) {
+      notes.push_back(
+          fmt::format("{} has another loss than {}, so that their values do not compare",
+                      run.run.policy,
+                      first.run.policy));
+    }
+    if (run.data_hash.empty() || first.data_hash.empty() || run.data_hash == first.data_hash)
+      continue;
+    notes.push_back(
+        fmt::format("{} was trained on other samples than {}", run.run.policy, first.run.policy));
+  }
+  return notes;
 }
 
 }  // namespace halfstep::report

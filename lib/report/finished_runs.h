@@ -9,8 +9,9 @@
 namespace halfstep::report {
 
 struct FinishedRun {
-  ComparedRunBlock run;  ///< run.policy is its name in the comparison
-  Json config;           ///< the resolved config
+  ComparedRunBlock run;        ///< run.policy is its name in the comparison
+  Json config;                 ///< the resolved config
+  std::string data_hash = {};  ///< of the training samples; "" when not known
 };
 
 /// Whether a path names a run rather than a config: a directory or a .json file.
@@ -23,5 +24,9 @@ std::vector<FinishedRun> read_finished_runs(const std::vector<std::string>& path
 
 /// The config values that differ between the runs.
 std::vector<DifferenceBlock> config_differences(const std::vector<FinishedRun>& runs);
+
+/// Why values of `metric` or step times do not compare: other losses, other samples.
+std::vector<std::string> mismatch_notes(const std::vector<FinishedRun>& runs,
+                                        const std::string& metric);
 
 }  // namespace halfstep::report

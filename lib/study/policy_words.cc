@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "config/merge.h"
 #include "core/error.h"
@@ -48,9 +49,7 @@ std::vector<std::string> policy_words(std::string_view list, const std::string& 
     const std::size_t end = std::min(list.find(',', begin), list.size());
     const std::string word = trimmed(list.substr(begin, end - begin));
     if (word.empty()) fail(flag, fmt::format("an empty name in '{}'", list));
-    if (contains(words, word)) {
-      fail(flag, fmt::format("'{}' stands twice", word));
-    }
+    if (contains(words, word)) fail(flag, fmt::format("'{}' stands twice", word));
     words.push_back(word);
     begin = end + 1;
   }
@@ -82,6 +81,12 @@ Variant make_variant(const config::RunSpec& base,
   set("policy", known->policy);
   set("rewrite", known->rewrite);
   if (!known->target.empty()) set("target", known->target);
+  if (known->rewrite == "none" && base.precision.rewrite == config::Rewrite::automatic) {
+    // They are those of the base's rewrite, and no mistake beside another policy.
+    std::erase_if(node.find("precision")->entries, [](const config::Node::Entry& entry) {
+      return contains(std::array{"target", "level", "lists", "rewrite_rules"}, entry.key);
+    });
+  }
   Variant variant{word, config::parse_run_spec(node, diagnostics)};
   diagnostics.throw_if_any();
   variant.spec.precision.tensorflow_variables = base.precision.tensorflow_variables;

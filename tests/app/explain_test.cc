@@ -271,6 +271,12 @@ TEST_CASE("explain: two policies differ in the ops that are listed") {
   CHECK(contains(table, "\nconv\n  Conv2D                f32     bf16"));
   CHECK(contains(folder.explain({"--diff", "float32", "float32"}), "no op differs"));
   CHECK(contains(folder.explain({"--diff", "float32", "mixed_bfloat61"}, 2), "mixed_bfloat16"));
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"--format", "dot"}, {"--policy", "float16"}}) {
+    std::vector<std::string> words{"--diff", "float32", "mixed_bfloat16"};
+    words.insert(words.end(), more.begin(), more.end());
+    CHECK(contains(folder.explain(words, 2), more[0] + ": error: "));
+  }
 }
 
 TEST_CASE("rewrite: a 16-bit policy beside it ends with 2 in any order, of one layer too") {

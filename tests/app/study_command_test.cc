@@ -55,6 +55,10 @@ TEST_CASE("compare: mistakes end with 2, all of them named") {
        {"did you mean 'mixed_float16'?"}},
       {{"compare", "run.yaml", "--policies", "float32,float32"}, {"stands twice"}},
       {{"compare", "run.yaml", "--policies", "float32"}, {"nothing to compare float32 with"}},
+      {{"compare", "run.yaml", "--policies", "float32,float16", "--policy", "bfloat16"},
+       {"--policy: error: has no effect beside --policies"}},
+      {{"bench", "run.yaml", "--policies", "float32,float16", "--rewrite", "auto"},
+       {"--rewrite: error: has no effect beside --policies"}},
       {{"compare", "run.yaml", "--seed", "9223372036854775807", "--seeds", "2"},
        {"there are no 2 seeds"}},
   };
@@ -67,6 +71,23 @@ TEST_CASE("compare: mistakes end with 2, all of them named") {
       CAPTURE(said);
       CHECK(holds(end.err, said));
     }
+  }
+}
+
+TEST_CASE("compare: a rewrite that is asked for is compared, by a flag or by the config") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  for (const std::vector<std::string>& rewrite :
+       {std::vector<std::string>{"--rewrite", "auto"},
+        {"--set", "precision={rewrite: auto, target: float16}"}}) {
+    std::vector<std::string> words{
+        "compare", "run.yaml", "--threads", "1", "--seeds", "1", "--no-run-dir", "--strict"};
+    words.insert(words.end(), rewrite.begin(), rewrite.end());
+    const Finished end = halfstep(words, directory.path());
+    CAPTURE(end.err);
+    CHECK(end.exit_code == 0);
+    CHECK(holds(end.out, "\nrewrite  "));
+    CHECK_FALSE(holds(end.out, "mixed_"));
   }
 }
 
@@ -122,6 +143,9 @@ TEST_CASE("compare: the table says what it compares and how to read it") {
   const Finished shown = halfstep({"report", "show", "study"}, directory.path());
   const std::string table = several.out.substr(0, several.out.find("report: "));
   CHECK(holds(shown.out, table));
+  const Finished exported =
+      halfstep({"report", "export", "study", "--format", "markdown"}, directory.path());
+  CHECK(holds(several.out, "\nuse ") == holds(exported.out, "\nuse "));
   // One seed has neither a mean nor an interval nor a verdict.
   const Finished one = compare(directory, {"--seeds", "1"});
   CHECK(one.out.starts_with("1 seed (7), "));
@@ -158,6 +182,18 @@ TEST_CASE("compare: asked to leave, studies print a report that is valid") {
   }
 }
 
+TEST_CASE("bench: a policy that diverges ends it with 4 and the reason, however quiet") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const Finished end = halfstep(
+      {"bench", "run.yaml", "--threads", "1", "-q", "--set", "optimizer.learning_rate=1e30"},
+      directory.path());
+  CAPTURE(end.err);
+  CHECK(end.exit_code == 4);
+  CHECK(holds(end.err, "error: float32: "));
+  CHECK(holds(end.out, "note: ended early: 0 of 5 repeats are complete"));
+}
+
 TEST_CASE("compare: finished runs are put side by side, damaged ones refused") {
   const TemporaryDirectory directory;
   write_config(directory);
@@ -168,6 +204,28 @@ TEST_CASE("compare: finished runs are put side by side, damaged ones refused") {
   CHECK(good.exit_code == 0);
   CHECK(good.out.starts_with("finished runs against a: "));
   CHECK(holds(good.out, "optimizer.learning_rate  0.001  0.002"));
+
+  CHECK_FALSE(holds(good.out, "other samples"));
+
+  // Values of different losses and of different data do not compare, and the notes say so.
+  REQUIRE(train(directory,
+                "other",
+                {"--set",
+                 "loss={type: categorical_crossentropy, label_smoothing: 0.1}",
+                 "--set",
+                 "metrics=[]",
+                 "--set",
+                 "data.train_samples=320"})
+              .exit_code == 0);
+  const Finished other = halfstep({"compare", "a", "other"}, directory.path());
+  CAPTURE(other.out);
+  CHECK(
+      holds(other.out, "note: other has another loss than a, so that their values do not compare"));
+  CHECK(holds(other.out, "note: other was trained on other samples than a"));
+
+  // The headline is an accuracy or a loss, as where policies are trained: others have no unit here.
+  REQUIRE(train(directory, "top", {"--set", "metrics=[top_5_accuracy]"}).exit_code == 0);
+  CHECK(holds(halfstep({"compare", "top", "top"}, directory.path()).out, "  test loss  diff vs"));
 
   const Finished flags =
       halfstep({"compare", "a", "b", "--seeds", "2", "--epochs", "3"}, directory.path());
