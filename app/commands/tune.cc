@@ -64,6 +64,10 @@ int tune(const TuneFlags& state) {
                     "neither XDG_CACHE_HOME nor HOME names a folder for the measurement",
                     "name a file with --output");
   }
+  // A file that cannot be written is found before minutes of measurement.
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty()) make_folder(folder.string());
+  OutputFile file(path);
   study::TuneOptions options;
   options.rounds = static_cast<int>(state.rounds);
   options.most_seconds = 60 * state.most_minutes;
@@ -101,9 +105,8 @@ int tune(const TuneFlags& state) {
                                              100 * disturbed),
                                  result.samples,
                                  result.peaks);
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (!folder.empty()) make_folder(folder.string());
-  write_file_atomically(path, model.text());
+  file.write(model.text());
+  file.commit();
   if (state.json) {
     report::TuneReport report;
     report.file = report::utf8(path);

@@ -110,6 +110,15 @@ TEST_CASE("command line: a number is refused with its flag and the numbers that 
   }
 }
 
+TEST_CASE("tune: a file that cannot be written is found before anything is measured") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const Finished end = halfstep({"tune", "--output", "run.yaml/costs"}, directory.path());
+  CHECK(end.exit_code == 3);
+  CHECK(holds(end.err, "run.yaml: error: cannot make the folder"));
+  CHECK_FALSE(holds(end.err, "workloads"));
+}
+
 TEST_CASE("command line: errors show control characters of arguments as escapes") {
   const TemporaryDirectory directory;
   write_config(directory);
