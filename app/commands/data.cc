@@ -210,10 +210,10 @@ int info(const Info& flags) {
              set.name,
              set.train.samples(),
              set.test.samples(),
-             set.table            ? "rows"
-             : set.text           ? "windows"
-             : set.inputs.empty() ? "images"
-                                  : "samples",
+             set.table                                            ? "rows"
+             : set.text                                           ? "windows"
+             : set.inputs.empty() && set.sample_shape.rank() == 3 ? "images"
+                                                                  : "samples",
              to_string(set.sample_shape),
              name(set.train.images.dtype()),
              !set.outputs.empty() ? fmt::format("labels of {} outputs", set.outputs.size())

@@ -194,10 +194,11 @@ int doctor(bool json, const std::string& device) {
   set_thread_count(threads);
   const backend::Backend cpu = backend::cpu_backend(threads, most_isa());
   Findings found;
+  const std::vector<std::string> sets = backend::isa_names(cpu.capabilities);
   found.say("cpu   {}, {} threads, {}\n",
             cpu_model(),
             threads,
-            fmt::join(backend::isa_names(cpu.capabilities), " "));
+            sets.empty() ? name(backend::Isa::baseline) : fmt::format("{}", fmt::join(sets, " ")));
   if (const std::string_view note = backend::left_out_isa(); !note.empty()) {
     found.say("      {}\n", note);
   }

@@ -262,12 +262,11 @@ std::vector<std::string> comparison_notes(const CompareReport& comparison) {
         "an interval");
     return notes;
   }
-  const std::size_t seeds = comparison.seeds.size();
-  if (seeds == 1) {
+  if (const std::size_t seeds = comparison.seeds.size(); seeds < 3) {
     notes.emplace_back(
-        "one seed: differences have no interval and nothing can be said about equivalence");
-  } else if (seeds < 3) {
-    notes.emplace_back("fewer than 3 seeds: too few for a claim");
+        seeds == 1
+            ? "one seed: differences have no interval and nothing can be said about equivalence"
+            : "fewer than 3 seeds: too few for a claim");
   }
   for (const PolicyBlock& policy : comparison.policies) {
     const auto& delta = policy.accuracy_delta;

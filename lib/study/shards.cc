@@ -308,9 +308,7 @@ MergedComparison merge_shards(const std::string& directory, const CompareOptions
       if (policy == 0) turns = stored.record.turns;
       if (stored.record.turns != turns) apart.insert(plan.policies[policy]);
       const std::string machine = described(stored.context);
-      if (!contains(machines, machine)) {
-        machines.push_back(machine);
-      }
+      if (!contains(machines, machine)) machines.push_back(machine);
       if (results.records.empty()) merged.context = stored.context;
       results.facts.try_emplace(plan.policies[policy], std::move(stored.facts));
       if (!stored.load_note.empty()) results.load_notes.insert(stored.load_note);

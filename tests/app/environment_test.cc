@@ -63,6 +63,7 @@ TEST_CASE("environment: the run directory, the log level and the instruction set
   const Json found = Json::parse(limited.out);
   CHECK(found.at("context").at("cpu").at("isa") == Json::array());
   CHECK(holds(found.dump(), "held in 16 bits and multiplied in float32"));
+  CHECK(holds(with("HALFSTEP_MAX_ISA=baseline", {"doctor"}, directory).out, "threads, baseline\n"));
 }
 
 TEST_CASE("environment: words and variables that mean nothing are named") {
