@@ -21,7 +21,7 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 /// probability of class 1.
 std::vector<double> probabilities(std::span<const float> row, const nn::Loss& loss) {
   std::vector<double> p(row.begin(), row.end());
-  if (loss.label_kind() == nn::LabelKind::events) {
+  if (nn::of_events(loss.label_kind())) {
     if (loss.from_logits()) std::ranges::transform(p, p.begin(), sigmoid);
     if (p.size() == 1) p = {1 - p[0], p[0]};
     return p;
@@ -109,7 +109,7 @@ enum class Kind { one_class, classes, values };
 /// Shapes: `output` of one sample.
 Kind kind_of(const nn::TrainedOutput& output, const Shape& shape) {
   const bool positions = shape.rank() > 1 && shape.back() < shape.elements();
-  const bool events = output.loss->label_kind() == nn::LabelKind::events;
+  const bool events = nn::of_events(output.loss->label_kind());
   if (config::is_regression(output.loss_type) || (events && positions)) return Kind::values;
   return positions ? Kind::classes : Kind::one_class;
 }
@@ -144,7 +144,7 @@ void write_outputs(const std::string& path,
     const std::string behind = specs[i].key.empty() ? "" : "_" + specs[i].key;
     const Shape& shape = outputs[i].shape();
     arrays.push_back({"outputs" + behind, outputs[i].view()});
-    const bool events = specs[i].loss->label_kind() == nn::LabelKind::events;
+    const bool events = nn::of_events(specs[i].loss->label_kind());
     if (events || kind_of(specs[i], Shape(shape.dims().subspan(1))) == Kind::values) continue;
     const Tensor& classes =
         predictions.emplace_back(DType::int64, Shape(shape.dims().first(shape.rank() - 1)));

@@ -334,8 +334,9 @@ The loss follows from what the labels are, and the last layer from both:
 | one class of n, one-hot | numbers [N, n] | `categorical_crossentropy` | dense of n, softmax |
 | yes or no | integers 0 and 1, [N] | `binary_crossentropy` | dense of 1, sigmoid |
 | k times yes or no | numbers [N, k] | `binary_crossentropy` | dense of k, sigmoid |
+| yes or no, as -1 and 1 | integers [N] | `hinge` | dense of 1 |
 | yes or no for each pixel | numbers [N, height, width] | `binary_crossentropy` | an output [height, width, 1], sigmoid |
-| real values | floats [N] or [N, k] | `mean_squared_error` | dense of 1 or k |
+| real values | floats or integers, [N] or [N, k] | `mean_squared_error` | dense of 1 or k |
 | real values at each position, a picture | floats [N, height, width, channels] | `mean_squared_error` | an output of that shape |
 | the samples themselves | none; `data.labels: samples` | `mean_squared_error`, or `binary_crossentropy` behind a sigmoid | an output in the shape of a sample |
 

@@ -13,9 +13,11 @@ constexpr std::array k_codes{
     WarningCode{k_half_weights_asked,
                 "The policy stores the weights in 16 bits too, where small updates are lost.",
                 "Use mixed_float16 or mixed_bfloat16, which keep the weights in float32."},
-    WarningCode{k_idle_initial_scale,
-                "An initial loss scale is given, but loss scaling is switched off.",
-                "Leave precision.loss_scale.initial out, or give another mode than none."},
+    WarningCode{
+        k_idle_initial_scale,
+        "A setting of the loss scale is given that the mode does not use: the initial scale "
+        "with none, or a rule by which a dynamic scale changes with none or fixed.",
+        "Leave the setting out, or give another precision.loss_scale.mode."},
     WarningCode{k_rounding_scale,
                 "The initial loss scale is not a power of two, so scaling rounds the gradients.",
                 "Use a power of two, such as 32768."},
@@ -38,7 +40,7 @@ constexpr std::array k_codes{
                 "The loss takes probabilities, but the model ends in scores without bounds.",
                 "Give the loss from_logits: true, or the last layer a softmax or sigmoid."},
     WarningCode{k_loss_gets_probabilities,
-                "The loss applies the softmax or sigmoid itself, and the model ends in one too.",
+                "The loss takes scores, and the model ends in a softmax or sigmoid.",
                 "Leave out from_logits, or the activation of the last layer."},
     WarningCode{k_other_precision,
                 "The config given beside a run has another precision than the run had.",

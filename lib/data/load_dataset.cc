@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <limits>
 
 #include "core/hash.h"
 #include "data/dataset.h"
@@ -71,6 +72,16 @@ void check_against(const SetDef& def, const Split& split, const std::string& wha
             "{}: images are {}; {} has {}", what, to_string(sample), def.name, to_string(wanted)));
   }
   if (def.classes > 0) check_labels(view(split), def.classes, what);
+}
+
+/// Whether there are integers that are no class numbers: negative ones, or ones beyond int32.
+bool beyond_classes(const Tensor& labels) {
+  if (is_floating(labels.dtype())) return false;
+  for (std::int64_t i = 0; i < labels.elements(); ++i) {
+    const double label = element_as_double(labels.view(), i);
+    if (label < 0 || label > std::numeric_limits<std::int32_t>::max()) return true;
+  }
+  return false;
 }
 
 /// The number of classes derived from the labels: one more than the largest, or the width of
@@ -215,11 +226,15 @@ Dataset load_dataset(const DataOptions& options) {
   const std::string train = dataset.source + ": training set";
   const std::string test = dataset.source + ": test set";
   const bool has_test = dataset.test.images.shape().rank() > 0;
+  const bool classes = options.labels_are_class_numbers || dataset.predicts_tokens();
+  const bool values = !classes && (beyond_classes(dataset.train.labels) ||
+                                   (has_test && beyond_classes(dataset.test.labels)));
   for (const auto& [split, what] :
        {std::pair(&dataset.train, &train), std::pair(&dataset.test, &test)}) {
     if (split == &dataset.test && !has_test) continue;
     if (options.labels_are_samples) split->labels = scaled(split->images, dataset.scale);
-    normalise(*split, *what, options.labels_are_class_numbers || dataset.predicts_tokens());
+    if (values) split->labels = to_float32(split->labels);
+    normalise(*split, *what, classes);
     const auto& count = split == &dataset.train ? options.train_samples : options.test_samples;
     if (count) keep_first(*split, *count, *what, options.where);
     check_against(found.def, *split, *what);

@@ -24,22 +24,27 @@ void check_labels(const SplitView& split, std::int64_t classes, std::string_view
 void check_probabilities(const TensorView& labels,
                          std::int64_t first,
                          std::int64_t count,
+                         float lowest,
                          std::string_view what,
                          std::string_view loss) {
   const std::int64_t samples = labels.shape[0], each = labels.elements() / samples;
   for (std::int64_t sample = 0; sample < samples; ++sample) {
     const float* of_sample = labels.as<const float>() + sample * each + first;
     const auto wrong =
-        std::find_if(of_sample, of_sample + count, [](float x) { return x < 0 || x > 1; });
+        std::find_if(of_sample, of_sample + count, [&](float x) { return x < lowest || x > 1; });
     if (wrong == of_sample + count) continue;
+    const std::string message =
+        fmt::format("{}: sample {} has the label {}, which {} cannot compare with a ",
+                    what,
+                    sample,
+                    *wrong,
+                    loss);
+    if (lowest < 0) {
+      throw UserError(ErrorKind::data, {}, message + "score", "its labels are 1, and -1 or 0");
+    }
     throw UserError(ErrorKind::data,
                     {},
-                    fmt::format("{}: sample {} has the label {}, which {} cannot compare with a "
-                                "probability",
-                                what,
-                                sample,
-                                *wrong,
-                                loss),
+                    message + "probability",
                     "labels of bytes are divided by 255 before, as in Keras; real values are for "
                     "mean_squared_error");
   }

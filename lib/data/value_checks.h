@@ -12,12 +12,13 @@ namespace halfstep::data {
 /// Errors: UserError(data) naming the first label that is not. `what` is the source it names.
 void check_labels(const SplitView& split, std::int64_t classes, std::string_view what);
 
-/// Values [first, first + count) of each row of float32 labels must be probabilities, which the
-/// loss of this name compares; NaN passes. Errors: UserError(data) naming the first one not in [0,
-/// 1].
+/// Values [first, first + count) of each row of float32 labels must be in [lowest, 1], as the loss
+/// of this name takes them: probabilities from 0 on, or signs from -1 on; NaN passes.
+/// Errors: UserError(data) naming the first one that is not.
 void check_probabilities(const TensorView& labels,
                          std::int64_t first,
                          std::int64_t count,
+                         float lowest,
                          std::string_view what,
                          std::string_view loss);
 

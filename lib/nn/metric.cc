@@ -190,7 +190,7 @@ std::string misfit(std::string_view name, const TrainedOutput& of) {
                : "is the exp of a categorical cross-entropy, which this loss is not";
   }
   if (wants_probabilities(name)) {
-    const bool scores = loss.from_logits() && loss.label_kind() == LabelKind::events;
+    const bool scores = loss.from_logits() && of_events(loss.label_kind());
     return scores || loss.takes_probabilities() ? ""
            : name == k_auc ? "compares probabilities, but the outputs of this loss are none"
                            : "counts the outputs above one half, but the outputs of this loss are "

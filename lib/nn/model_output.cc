@@ -97,7 +97,7 @@ std::vector<config::Warning> output_warnings(const ModelOutput& output,
                                              std::string_view last_layer,
                                              const Where& where) {
   if (loss.takes_probabilities() && !output.probabilities) {
-    const bool binary = loss.label_kind() == LabelKind::events;
+    const bool binary = of_events(loss.label_kind());
     return {
         config::warning(config::k_loss_gets_scores,
                         where,
@@ -108,14 +108,17 @@ std::vector<config::Warning> output_warnings(const ModelOutput& output,
                                     binary ? "sigmoid" : "softmax"))};
   }
   if (loss.from_logits() && !output.activation.empty()) {
+    const bool signs = loss.label_kind() == LabelKind::signs;
     return {config::warning(
         config::k_loss_gets_probabilities,
         where,
-        fmt::format(
-            "takes scores (from_logits: true), but the model's output '{}' is a {} already, which "
-            "would be applied twice; leave out from_logits or that activation",
-            last_layer,
-            output.activation == "Softmax" ? "softmax" : "sigmoid"))};
+        fmt::format("takes scores{}, but the model's output '{}' is a {} already, which {} that "
+                    "activation",
+                    signs ? "" : " (from_logits: true)",
+                    last_layer,
+                    output.activation == "Softmax" ? "softmax" : "sigmoid",
+                    signs ? "is never negative; leave out"
+                          : "would be applied twice; leave out from_logits or"))};
   }
   return {};
 }

@@ -137,7 +137,7 @@ OutputDraft begin_output(StepDraft& step, std::size_t i, Value output) {
   const Shape shape = b.shape(draft.predictions);
   draft.positions = shape[0] / step.part.rows;
   const Loss& loss = *draft.spec.loss;
-  const bool event = loss.label_kind() == LabelKind::events && shape.elements() == shape[0];
+  const bool event = of_events(loss.label_kind()) && shape.elements() == shape[0];
   if (step.purpose != Purpose::train && shape.rank() == 2 && (shape[1] > 1 || event)) {
     step.graph.fetches().emplace_back(draft.spec.named("predictions"),
                                       predicted_classes(b, draft.predictions, loss));
@@ -182,6 +182,10 @@ void build_output_loss(StepDraft& step,
   const Loss& loss_function = *draft.spec.loss;
   Value &labels = draft.labels, &sample_weights = draft.sample_weights;
   labels = cut_labels(step, draft, all_labels);
+  if (loss_function.label_kind() == LabelKind::signs && is_floating(draft.label.dtype)) {
+    labels = b.add("Relu", {labels});
+    step.graph.node(labels.node).preserve = true;  // as in cut_labels
+  }
   const Value softmax_logits = scores_behind(b, draft.output, "Softmax");
   if (mixup && draft.positions > 1) {
     throw UserError(ErrorKind::config,

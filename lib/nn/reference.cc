@@ -119,6 +119,9 @@ std::string_view labels_doc(const LossDef& def) {
     case LabelKind::events:
       return "of a single output 0 or 1, as integers or floats; of several outputs floats, as many "
              "per sample, or class numbers, which become one-hot rows";
+    case LabelKind::signs:
+      return "of a single output 1, and -1 or 0, as integers or floats; of several outputs floats, "
+             "as many per sample, or class numbers, which become one-hot rows";
   }
   return {};
 }

@@ -54,7 +54,7 @@ data::LabelPart label_of(const nn::TrainedOutput& output) {
   const Shape& shape = output.form.shape;
   const std::int64_t outputs = shape.elements();
   const nn::LabelKind kind = output.loss->label_kind();
-  const bool events = kind == nn::LabelKind::events, classes = kind == nn::LabelKind::classes;
+  const bool events = of_events(kind), classes = kind == nn::LabelKind::classes;
   data::LabelPart part{output.key, classes};
   const bool positions = !classes && shape.rank() > 1;
   if (config::is_regression(output.loss_type) || (events && outputs > 1) || positions) {

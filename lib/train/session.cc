@@ -124,7 +124,8 @@ void Session::check_labels() const {
           fmt::format("{}, for a model whose output is {}", of, to_string(output.form.shape));
       try {
         if (floats) {
-          data::check_probabilities(rows->labels, begin, count, of, output.loss_type);
+          const float lowest = output.loss->label_kind() == nn::LabelKind::signs ? -1 : 0;
+          data::check_probabilities(rows->labels, begin, count, lowest, of, output.loss_type);
         } else if (several) {
           data::check_indices(rows->labels, begin, count, *limit, what);
         } else {

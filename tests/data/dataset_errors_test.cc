@@ -54,7 +54,9 @@ TEST_CASE("dataset: bad contents are refused with the reason") {
     write_npz(path,
               std::array{NamedTensor{"x_train", c.images.view()},
                          NamedTensor{"y_train", c.labels.view()}});
-    const std::string message = error_of([&] { load_dataset(formatted("npz", path)); });
+    DataOptions options = formatted("npz", path);
+    options.labels_are_class_numbers = true;
+    const std::string message = error_of([&] { load_dataset(options); });
     CAPTURE(message);
     CHECK(contains(message, c.message));
     CHECK(contains(message, path));

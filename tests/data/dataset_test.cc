@@ -283,6 +283,32 @@ TEST_CASE("dataset: labels at each pixel have the layout of the samples") {
       load(wrong, true), doctest::Contains("label -1 of sample 1 is not in"), UserError);
 }
 
+TEST_CASE("dataset: integers that cannot be class numbers are values, in both splits") {
+  const TempFolder folder;
+  const std::string path = folder.file("a.npz");
+  const Tensor images = counting(DType::uint8, {3, 2, 2});
+  for (const std::int64_t other : {std::int64_t{-40}, std::int64_t{1} << 40}) {
+    CAPTURE(other);
+    Tensor train(DType::int64, {3});
+    Tensor test = counting(DType::int64, {3});
+    for (const std::int64_t i : {0, 1, 2}) train.as<std::int64_t>()[i] = i == 1 ? other : 2 * i;
+    write_npz(path,
+              std::array{NamedTensor{"x_train", images.view()},
+                         NamedTensor{"y_train", train.view()},
+                         NamedTensor{"x_test", images.view()},
+                         NamedTensor{"y_test", test.view()}});
+    DataOptions options = formatted("npz", path);
+    const Dataset set = load_dataset(options);
+    CHECK(set.classes == 0);
+    REQUIRE(set.train.labels.dtype() == DType::float32);
+    REQUIRE(set.test.labels.dtype() == DType::float32);
+    CHECK(set.train.labels.as<float>()[1] == static_cast<float>(other));
+    CHECK(set.train.labels.as<float>()[2] == 4);
+    options.labels_are_class_numbers = true;
+    CHECK_THROWS_AS(load_dataset(options), UserError);
+  }
+}
+
 TEST_CASE("dataset: samples as labels are those that the model sees, without labels in the file") {
   const TempFolder folder;
   const std::string path = folder.file("a.npz");

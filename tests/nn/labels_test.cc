@@ -45,7 +45,8 @@ TEST_CASE("labels: each kind of loss takes those that its outputs can be compare
       {LabelKind::targets, {7, 10}, {7}, DType::int32, "takes a class at each position"},
       {LabelKind::classes, {10}, {}, DType::float32, "store them as integers"},
       {LabelKind::classes, {10}, {10}, DType::float32, "(categorical_crossentropy takes one-hot"},
-      {LabelKind::targets, {10}, {}, DType::float32, "float targets of shape []"},
+      {LabelKind::targets, {10}, {}, DType::float32, "(class numbers are integers from 0 on"},
+      {LabelKind::targets, {7, 10}, {7}, DType::float32, "takes a class at each position"},
       {LabelKind::events, {1}, {3}, DType::float32, "float targets of shape [3]"},
   };
   for (const Case& c : cases) {
@@ -66,6 +67,7 @@ TEST_CASE("labels: an output of k scores knows k classes, an event two, a value 
   CHECK(label_limit(LabelKind::targets, {1}) == std::nullopt);
   CHECK(label_limit(LabelKind::events, {3}) == 3);
   CHECK(label_limit(LabelKind::events, {1}) == 2);
+  CHECK(label_limit(LabelKind::signs, {1}) == 2);
 }
 
 }  // namespace halfstep::nn

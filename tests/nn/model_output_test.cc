@@ -87,6 +87,7 @@ TEST_CASE("loss: scores in a loss of probabilities are warned about, and the oth
        {}},
       {"scores that are said to be scores", scores, from_logits, {}},
       {"softmax that is said to be scores", softmax, from_logits, {"W114"}},
+      {"softmax before a loss of signs", softmax, "hinge", {"W114"}},
       {"one event without sigmoid", "[{type: dense, units: 1}]", "binary_crossentropy", {"W113"}},
       {"one event", "[{type: dense, units: 1, activation: sigmoid}]", "binary_crossentropy", {}},
       {"a regression has no bounds", "[{type: dense, units: 1}]", "mean_squared_error", {}},

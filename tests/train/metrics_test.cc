@@ -148,4 +148,25 @@ TEST_CASE("metrics: a class for each pixel is learned under every policy, and by
   }
 }
 
+TEST_CASE("metrics: a label -1 of a hinge is the 0 of other labels, and others are refused") {
+  for (const char* loss : {"hinge", "squared_hinge"}) {
+    CAPTURE(loss);
+    TinyRun tiny = pixels(1, loss, "linear");
+    tiny.optimizer = "{type: adam, learning_rate: 0.05}";
+    tiny.training =
+        "{epochs: 4, batch_size: 24}\nmetrics: [accuracy, auc, f1_score, weighted_recall]";
+    const Metrics zeros =
+        Run(tiny.spec(), {}, bright_pixels(DType::float32)).finish().test->metrics;
+    data::Dataset signs = bright_pixels(DType::float32);
+    for (data::Split* split : {&signs.train, &signs.test}) {
+      for (float& label : split->labels.span<float>()) label = label == 0 ? -1 : label;
+    }
+    CHECK(Run(tiny.spec(), {}, signs).finish().test->metrics == zeros);
+    CHECK(zeros.at("accuracy") > 0.7);
+    signs.test.labels.as<float>()[0] = -2;
+    CHECK_THROWS_WITH_AS(
+        Run(tiny.spec(), {}, signs), doctest::Contains("has the label -2, which"), UserError);
+  }
+}
+
 }  // namespace halfstep::train

@@ -6,9 +6,9 @@ namespace {
 
 using graph::Value;
 
-/// max(1 - t y, 0), for targets t of -1 and 1; a target of 0 is -1, as where Keras finds 0 and 1.
+/// max(1 - t y, 0), for targets t of -1 and 1; a target of 0, which a label -1 is here, is -1.
 struct Hinge {
-  static constexpr LabelKind k_labels = LabelKind::events;
+  static constexpr LabelKind k_labels = LabelKind::signs;
   static constexpr bool from_logits = true;
 
   void fields(config::Fields&) {}

@@ -13,16 +13,16 @@ void check_labels_fit(LabelKind kind,
     throw UserError(ErrorKind::config, where, std::move(message), std::move(hint));
   };
   const bool numbers = !is_floating(label_dtype);
+  const bool positions = output.rank() > 1 && label.rank() > 0 &&
+                         label.elements() * output.back() == output.elements() &&
+                         same_axes(label, Shape(output.dims().first(output.rank() - 1)));
   if (numbers && label.rank() > 0) {
     if (kind != LabelKind::classes) {
       fail(fmt::format("compares a sample with one class; the labels are class numbers of shape {}",
                        to_string(label)),
            "sparse_categorical_crossentropy takes a class at each position");
     }
-    if (output.rank() > 1 && label.elements() * output.back() == output.elements() &&
-        same_axes(label, Shape(output.dims().first(output.rank() - 1)))) {
-      return;
-    }
+    if (positions) return;
     fail(fmt::format("class numbers of shape {} need one score per class at each position; the "
                      "model's output is {}",
                      to_string(label),
@@ -49,14 +49,16 @@ void check_labels_fit(LabelKind kind,
   fail(fmt::format("the labels are float targets of shape {}, the model's output is {}",
                    to_string(label),
                    to_string(output)),
-       images ? "an output has the shape of its targets"
-              : "give the last layer as many units as there are targets");
+       positions           ? "sparse_categorical_crossentropy takes a class at each position"
+       : images            ? "an output has the shape of its targets"
+       : label.rank() == 0 ? "class numbers are integers from 0 on; a real value has one output"
+                           : "give the last layer as many units as there are targets");
 }
 
 std::optional<std::int64_t> label_limit(LabelKind kind, const Shape& output) {
   if (kind == LabelKind::classes) return output.back();
   if (output.elements() > 1) return output.elements();
-  if (kind == LabelKind::events) return 2;
+  if (of_events(kind)) return 2;
   return std::nullopt;
 }
 

@@ -35,7 +35,13 @@ enum class LabelKind {
   classes,  ///< class numbers
   targets,  ///< float targets of the output's shape, or class numbers read as one-hot vectors
   events,   ///< like targets; for a single output, a class number is 0 or 1
+  signs,    ///< like events, where -1 stands for 0 too
 };
+
+/// Whether labels are answers, yes or no, of each output.
+constexpr bool of_events(LabelKind kind) {
+  return kind == LabelKind::events || kind == LabelKind::signs;
+}
 
 class Loss {
  public:
