@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <unordered_map>
 #include <unordered_set>
@@ -45,13 +46,17 @@ UserError cell_error(const CsvFile& file,
 
 double number_in(const CsvFile& file, std::int64_t row, std::size_t column) {
   const std::string_view text = file.cell(row, column);
-  if (const std::optional<double> value = number(text)) return *value;
+  const std::optional<double> value = number(text);
+  const bool large = value && std::abs(*value) > std::numeric_limits<float>::max();
+  if (value && !large) return *value;
   throw cell_error(file,
                    row,
-                   fmt::format("{} in the column {} is not a number",
+                   fmt::format("{} in the column {} is {}",
                                in_quotes(text),
-                               in_quotes(file.columns()[column])),
-                   "data.table.missing_values lists texts that stand for no value");
+                               in_quotes(file.columns()[column]),
+                               large ? "beyond the range of float32" : "not a number"),
+                   large ? "give the column a larger unit"
+                         : "data.table.missing_values lists texts that stand for no value");
 }
 
 /// The values of some rows in a column.
@@ -262,8 +267,7 @@ ColumnEncoding fit_column(const CsvFile& file,
     const auto n = static_cast<double>(content.numbers);
     const auto each = [&](auto add) {
       for (const std::int64_t row : rows) {
-        const std::string_view text = file.cell(row, column);
-        if (!is_missing(spec, text)) add(*number(text));
+        if (!is_missing(spec, file.cell(row, column))) add(number_in(file, row, column));
       }
     };
     each([&](double value) { sum += value; });

@@ -373,6 +373,8 @@ TEST_CASE("csv: an error in a file is reported with its line and the remedy") {
            Row{names, "the column 'name' has 30 different texts in 30 rows"},
            Row{"x;y\n1,5;1\n2,5;0\n", "'1,5' in the column 'x' has a decimal comma"},
            Row{"x,y\n1e999,0\n1,0\n2,1\n", "'1e999' in the column 'x' is not a number"},
+           Row{"x,y\n1,0\n-1e300,0\n2,1\n",
+               "t.csv:3: error: '-1e300' in the column 'x' is beyond the range of float32"},
            Row{"z,x,y\n1,NA,0\n2,NA,1\n", "there is no value in the column 'x'"},
            Row{std::string("x,y\n1,\0\n", 8), "t.csv: error: is not a CSV file"},
            Row{std::string("\xFF\xFEx\0", 4), "is a text in UTF-16"},
