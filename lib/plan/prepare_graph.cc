@@ -109,6 +109,29 @@ void add_tensorflow_variables(const config::PrecisionSpec& spec,
   add(problems, warnings);
 }
 
+/// Errors: UserError(config) at `where` for an op that cannot have the dtype that it was given.
+void check_converted(const graph::Graph& graph,
+                     DType target,
+                     const Where& where,
+                     const std::string& hint) {
+  for (int id = 0; id < graph.size(); ++id) {
+    const graph::Node& node = graph.node(id);
+    for (const graph::TypeAttr& type : node.def->types) {
+      const graph::AttrValue* value = node.attrs.find(type.name);
+      const auto* dtype = value == nullptr ? nullptr : std::get_if<DType>(value);
+      if (dtype == nullptr || *dtype != target || type.allowed.contains(target)) continue;
+      throw UserError(ErrorKind::config,
+                      where,
+                      fmt::format("{} cannot be converted: its {} may not be {} (in '{}')",
+                                  node.op,
+                                  type.name,
+                                  halfstep::name(target),
+                                  node.name),
+                      hint);
+    }
+  }
+}
+
 }  // namespace
 
 precision::RewriteOptions rewrite_options(const config::PrecisionSpec& spec, const Where& where) {
@@ -128,6 +151,9 @@ Prepared prepare_graph(graph::Graph graph, const config::RunSpec& spec) {
     return prepared;
   }
   const Where where = spec.where("precision.lists");
+  const bool forced = spec.precision.level == config::RewriteLevel::unsafe_force_all;
+  const std::string hint = forced ? "this level converts ops without a 16-bit form too" : "";
+  const Where rule = forced ? spec.where("precision.level") : where;
   precision::RewriteOptions options = rewrite_options(spec.precision, where);
   add_tensorflow_variables(spec.precision, options, prepared.warnings);
   precision::UnknownEdits unknown = precision::unknown_ops(options.edits, graph::op_table());
@@ -139,8 +165,9 @@ Prepared prepare_graph(graph::Graph graph, const config::RunSpec& spec) {
 
   precision::RewriteResult result = precision::rewrite(graph, graph::op_table(), options);
   if (result.status == precision::RewriteStatus::failed) {
-    throw UserError(ErrorKind::config, where, result.message);
+    throw UserError(ErrorKind::config, rule, result.message, hint);
   }
+  check_converted(result.graph, options.target(), rule, hint);
   const precision::OpLists lists =
       precision::make_lists(options.mode,
                             {options.device.cuda_version, options.device.cudnn_version, false},

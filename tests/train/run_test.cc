@@ -1,6 +1,7 @@
 // Runs as a whole: counters, slices, batches prepared ahead.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <chrono>
 #include <ostream>
@@ -134,6 +135,30 @@ TEST_CASE("run: a layer without a gradient behind one with weights is an error o
     CHECK(std::string_view(error.what()).find("RandomTranslation has no gradient") !=
           std::string_view::npos);
   }
+}
+
+TEST_CASE("run: a rewrite that converts an op without a 16-bit form is an error of the config") {
+  const auto problem = [](const std::string& more, const char* layer) {
+    TinyRun tiny;
+    tiny.layers = fmt::format(
+        "\n    - {{type: flatten}}\n    - {{type: dense, units: 10}}\n    - {{type: {}}}\n", layer);
+    tiny.precision = "{rewrite: auto, target: float16, " + more + "}";
+    try {
+      Run run(tiny.spec());
+    } catch (const UserError& error) {
+      return fmt::format("{}: {}", error.problems()[0].where.path, error.problems()[0].message);
+    }
+    return std::string("none");
+  };
+  constexpr std::string_view k_refused =
+      "LayerNormGrad cannot be converted: its U may not be float16 (in "
+      "'gradients/layer_normalization/LayerNorm/LayerNormGrad')";
+  const std::string all = "level: unsafe_force_all";
+  CHECK(problem(all, "layer_normalization") == fmt::format("precision.level: {}", k_refused));
+  CHECK(problem(all, "batch_normalization") == "precision.level: Failed to set type attribute");
+  CHECK(problem(all, "relu") == "none");
+  CHECK(problem("lists: {allow: {add: [LayerNorm]}, infer: {remove: [LayerNorm]}}",
+                "layer_normalization") == "none");
 }
 
 }  // namespace halfstep::train
