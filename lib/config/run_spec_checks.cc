@@ -157,10 +157,26 @@ class Checks : CheckedSpec {
     if (scale.mode == LossScaleMode::fixed && scale.initial < 1) {
       error(path, fmt::format("a fixed scale must be at least 1, got {}", shortest(scale.initial)));
     }
-    if (scale.mode == LossScaleMode::none) {
-      if (given(path) && scale.initial != LossScaleSpec().initial) {
-        warn(k_idle_initial_scale, path, "has no effect with mode: none");
-      }
+    const bool none = scale.mode == LossScaleMode::none;
+    const auto idle = [&](std::string_view key, bool changed) {
+      const std::string setting = fmt::format("precision.loss_scale.{}", key);
+      if (!changed || !given(setting)) return;
+      warn(k_idle_initial_scale,
+           setting,
+           fmt::format("has no effect with mode: {}", none ? "none" : "fixed"));
+    };
+    const LossScaleSpec usual;
+    if (none || scale.mode == LossScaleMode::fixed) {
+      idle("growth_factor", scale.growth_factor != usual.growth_factor);
+      idle("growth_steps", scale.growth_steps != usual.growth_steps);
+      idle("backoff_factor", scale.backoff_factor != usual.backoff_factor);
+      idle("min", scale.min != usual.min);
+      idle("max", scale.max != usual.max);
+      idle("hysteresis", scale.hysteresis != usual.hysteresis);
+      idle("on_overflow", scale.on_overflow != usual.on_overflow);
+    }
+    if (none) {
+      idle("initial", scale.initial != usual.initial);
       return;
     }
     int exponent = 0;

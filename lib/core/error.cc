@@ -91,11 +91,34 @@ void Diagnostics::throw_if_any(ErrorKind kind) const {
   if (!problems_.empty()) throw UserError(kind, in_order());
 }
 
+namespace {
+
+std::string lower_case(std::string_view text) {
+  std::string small(text);
+  for (char& c : small) c = 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return small;
+}
+
+/// The first letters of the words of a name: lr of learning_rate.
+std::string initials(std::string_view name) {
+  std::string letters;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (i == 0 || name[i - 1] == '_') letters += name[i];
+  }
+  return letters;
+}
+
+}  // namespace
+
 std::string nearest(std::string_view given, const std::vector<std::string>& known) {
   // The distance costs the product of both lengths, and no plausible typo is this long.
   constexpr std::size_t k_longest = 200;
   if (given.size() > k_longest) return {};
   const std::size_t limit = std::max<std::size_t>(2, given.size() / 3);
+  const std::string small = lower_case(given);
+  for (const std::string& word : known) {
+    if (small.size() > 1 && (small == word || small == initials(word))) return word;
+  }
   std::string best;
   std::size_t best_distance = limit + 1;
   for (const std::string& word : known) {

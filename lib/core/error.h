@@ -100,8 +100,8 @@ void require(bool condition, LocatedFormat<std::type_identity_t<Args>...> text, 
   }
 }
 
-/// The name of `known` nearest to `given` by edit distance, or the first whose words `given`
-/// contains (`keep` of `keep_checkpoints`), or "" when none is near enough.
+/// The name of `known` that `given` is in other case or has the initials of, else the nearest by
+/// edits or the first whose words it contains (`keep` of `keep_checkpoints`), else "".
 std::string nearest(std::string_view given, const std::vector<std::string>& known);
 
 /// "did you mean 'x'?" for the nearest known name, or "".

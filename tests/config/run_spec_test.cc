@@ -238,6 +238,9 @@ TEST_CASE("run spec: warnings are for what is allowed and probably not meant") {
       {"precision: {policy: bfloat16}\n", {"W102"}},
       {"precision: {policy: mixed_bfloat16}\n", {}},
       {"precision: {loss_scale: {mode: none, initial: 8}}\n", {"W103"}},
+      {"precision: {loss_scale: {mode: none, growth_steps: 8, max: 65536}}\n", {"W103", "W103"}},
+      {"precision: {loss_scale: {mode: fixed, initial: 8, on_overflow: retry}}\n", {"W103"}},
+      {"precision: {loss_scale: {mode: fixed, initial: 8, growth_steps: 2000}}\n", {}},
       {"precision: {loss_scale: 1000}\n", {"W104"}},
       {"precision: {loss_scale: {initial: 0.25}}\n", {}},
   };

@@ -90,6 +90,7 @@ TEST_CASE("error: the nearest known word is suggested only when it is near") {
       Case{"growth_stepss", "growth_steps"},  // one too many
       Case{"unist", "units"},                 // neighbours swapped count once
       Case{"Units", "units"},
+      Case{"gs", "growth_steps"},  // an abbreviation
       Case{"epoch", "epochs"},
       Case{"rl", "lr"},
       Case{"xy", ""},  // as many edits as the name has characters
@@ -108,6 +109,11 @@ TEST_CASE("error: the nearest known word is suggested only when it is near") {
     CHECK(hint == (c.want.empty() ? "" : "did you mean '" + std::string(c.want) + "'?"));
   }
   CHECK(nearest("units", {}).empty());
+}
+
+TEST_CASE("error: a name in letters of another case is suggested before other names") {
+  CHECK(nearest("Relu", {"elu", "gelu", "relu"}) == "relu");
+  CHECK(nearest("LR", {"l1", "learning_rate"}) == "learning_rate");
 }
 
 TEST_CASE("error: of two words equally near the first is suggested") {

@@ -11,8 +11,10 @@
 #include <set>
 
 #include "config/describe.h"
+#include "config/load.h"
 #include "nn/layers/table.h"
 #include "nn/model_text.h"
+#include "nn/optim/optimizer.h"
 #include "support/paths.h"
 
 namespace halfstep::nn {
@@ -60,8 +62,27 @@ TEST_CASE("layers: an argument of Keras that is not there is refused where it st
         "constrained (leave it out)\n"
         "5:88: the argument 'unroll' of Keras is not there: all steps are one op (leave it out)");
   // Also in a layer around it, and not where halfstep has the argument.
-  CHECK(problems("{type: bidirectional, layer: {type: gru, units: 4, unroll: false}}").size() == 2);
+  CHECK(problems("{type: bidirectional, layer: {type: gru, units: 4, unroll: false}}").size() == 1);
   CHECK(problems("{type: dropout, rate: 0.5, noise_shape: [1, 3]}").empty());
+}
+
+TEST_CASE("optimizers: an argument of Keras that is not there is refused with a reason") {
+  const auto problems = [](const std::string& type, std::string_view arguments) {
+    Diagnostics diagnostics;
+    const config::Typed typed{
+        type, config::load_text(std::string(arguments), "o", diagnostics), {"o", 1, 1, ""}};
+    make_optimizer(typed, diagnostics);
+    return diagnostics.problems();
+  };
+  const std::vector<Problem> found = problems("sgd", "{weight_decay: 0.1, momentum: 0.9}");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].where.column == 2);
+  CHECK(found[0].message ==
+        "sgd has no argument 'weight_decay' of Keras: adamw and muon decay weights, and a layer's "
+        "kernel_regularizer penalizes them");
+  CHECK(problems("adam", "{use_ema: true, gradient_accumulation_steps: 2}").size() == 2);
+  CHECK(problems("adamw", "{weight_decay: 0.1}").empty());
+  CHECK(problems("muon", "{weight_decay: 0.1}").empty());
 }
 
 }  // namespace

@@ -106,9 +106,9 @@ struct Bidirectional {
     config::Typed other = backward_layer.value_or(layer);
     if (!backward_layer) go_backwards(other.node);
     forward = read_recurrent(layer, diagnostics);
-    if (forward.layer == nullptr) return;
-    backward = read_recurrent(other, diagnostics);
-    if (backward.layer == nullptr) return;
+    Diagnostics unsaid;  // the problems of `layer` are reported once
+    backward = read_recurrent(other, backward_layer ? diagnostics : unsaid);
+    if (forward.layer == nullptr || backward.layer == nullptr) return;
     const Recurrence one = *forward.layer->recurrence(), two = *backward.layer->recurrence();
     if (one.go_backwards == two.go_backwards) {
       diagnostics.error(

@@ -1,5 +1,9 @@
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 
+#include "config/describe.h"
 #include "core/error.h"
 #include "core/ranges.h"
 #include "nn/optim/optimizer.h"
@@ -31,6 +35,40 @@ constexpr std::array k_optimizers{&k_adadelta,
                                   &k_nadam,
                                   &k_rmsprop,
                                   &k_sgd};
+
+struct MissingArgument {
+  std::string_view name, reason;
+};
+constexpr MissingArgument k_missing_arguments[] = {
+    {"ema_momentum", "weights are not averaged"},
+    {"ema_overwrite_frequency", "weights are not averaged"},
+    {"gradient_accumulation_steps", "training.accumulate_steps has the parts of a step"},
+    {"loss_scale_factor", "precision.loss_scale has the scale of the loss"},
+    {"use_ema", "weights are not averaged"},
+    {"weight_decay",
+     "adamw and muon decay weights, and a layer's kernel_regularizer penalizes them"},
+};
+
+/// The map without Keras's arguments that no such optimizer has, which are reported.
+config::Node without_missing(const config::Node& node,
+                             const OptimizerDef& def,
+                             Diagnostics& diagnostics) {
+  const std::vector<config::FieldDoc> known = config::describe_fields(def.fields);
+  config::Node rest = node;
+  std::erase_if(rest.entries, [&](const config::Node::Entry& entry) {
+    const auto missing = std::ranges::find(k_missing_arguments, entry.key, &MissingArgument::name);
+    if (missing == std::end(k_missing_arguments) ||
+        std::ranges::find(known, entry.key, &config::FieldDoc::name) != known.end()) {
+      return false;
+    }
+    diagnostics.error(
+        entry.where,
+        fmt::format("{} has no argument '{}' of Keras: {}", def.type, entry.key, missing->reason),
+        "leave it out");
+    return true;
+  });
+  return rest;
+}
 
 /// The part of an optimizer's map with the keys that all optimizers share.
 config::Node common_part(const config::Node& node) {
@@ -74,7 +112,7 @@ ConfiguredOptimizer make_optimizer(const config::Typed& typed, Diagnostics& diag
     known.emplace_back(def->type);
     if (def->type != typed.type) continue;
     configured.def = def;
-    configured.optimizer = def->make(typed.node, diagnostics);
+    configured.optimizer = def->make(without_missing(typed.node, *def, diagnostics), diagnostics);
     config::read(common_part(typed.node), configured.spec, diagnostics);
     const OptimizerSpec& spec = configured.spec;
     if (spec.clipvalue.has_value() + spec.clipnorm.has_value() + spec.global_clipnorm.has_value() >
