@@ -57,7 +57,7 @@ std::vector<config::Warning> check_step(config::RunSpec spec) {
   const plan::Prepared step = plan::prepare_graph(
       nn::build_step(step_spec, fitting_data(step_spec), k_samples, nn::Purpose::train), spec);
   std::vector<config::Warning> warnings = step.warnings;
-  for (config::Warning& warning : nn::precision_warnings(spec, step_spec, step.graph)) {
+  for (config::Warning& warning : nn::graph_warnings(spec, step_spec, step.graph)) {
     warnings.push_back(std::move(warning));
   }
   return warnings;

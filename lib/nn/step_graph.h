@@ -166,11 +166,11 @@ graph::Graph build_step(const StepSpec& spec,
                         const BatchShare& batch,
                         Purpose purpose);
 
-/// Warnings about the graph's precision: 16-bit model output or loss input, pure 16-bit policies,
-/// gradients unscaled in float16, a loss scale without float16. The graph is the one that runs,
-/// after a rewrite.
-std::vector<config::Warning> precision_warnings(const config::RunSpec& config,
-                                                const StepSpec& spec,
-                                                const graph::Graph& graph);
+/// Warnings about the graph: weights that no gradient reaches, 16-bit model output or loss input,
+/// pure 16-bit policies, gradients unscaled in float16, a loss scale without float16. The graph is
+/// the one that runs, after a rewrite.
+std::vector<config::Warning> graph_warnings(const config::RunSpec& config,
+                                            const StepSpec& spec,
+                                            const graph::Graph& graph);
 
 }  // namespace halfstep::nn

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <charconv>
+#include <set>
+#include <string_view>
 #include <tuple>
 
 #include "config/printer.h"
@@ -231,10 +233,41 @@ std::vector<std::string> StepSpec::counters() const {
   return names;
 }
 
-std::vector<config::Warning> precision_warnings(const config::RunSpec& spec,
-                                                const StepSpec& step,
-                                                const graph::Graph& graph) {
+namespace {
+
+/// Warns of layers with trainable weights that a training step does not update.
+void warn_of_untrained(const StepSpec& step,
+                       const graph::Graph& graph,
+                       std::vector<config::Warning>& warnings) {
+  std::set<std::string_view> updated;
+  for (int id = 0; id < graph.size(); ++id) {
+    const graph::Origin& origin = graph.node(id).origin;
+    if (origin.phase == graph::Phase::update) updated.insert(origin.layer);
+  }
+  if (updated.empty()) return;
+  for (const ModelNode& node : step.model.nodes) {
+    for (const graph::Variable& v : graph.variables()) {
+      if (v.layer != node.name || v.role != graph::Role::weight || !v.trainable) continue;
+      if (updated.contains(std::string_view(v.name).substr(0, v.name.rfind('/')))) continue;
+      warn(warnings,
+           config::k_untrained_weights,
+           node.where,
+           fmt::format("no gradient of the loss reaches '{}' of layer '{}', which keeps its "
+                       "initial values",
+                       v.name,
+                       node.name));
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<config::Warning> graph_warnings(const config::RunSpec& spec,
+                                            const StepSpec& step,
+                                            const graph::Graph& graph) {
   std::vector<config::Warning> warnings = step.model.warnings;
+  warn_of_untrained(step, graph, warnings);
   warn_of_idle_scale(spec, step, graph, warnings);
   for (std::size_t i = 0; i < step.outputs.size(); ++i) {
     const graph::Node& output = graph.node(graph.fetch(step.outputs[i].named("outputs")).node);

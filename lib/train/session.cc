@@ -221,7 +221,7 @@ Session::Session(const config::RunSpec& spec,
     if (left_out) warnings_.push_back(*left_out);
   }
   warnings_.insert(warnings_.end(), prepared_.warnings.begin(), prepared_.warnings.end());
-  for (config::Warning& warning : nn::precision_warnings(spec_, step_spec_, prepared_.graph)) {
+  for (config::Warning& warning : nn::graph_warnings(spec_, step_spec_, prepared_.graph)) {
     warnings_.push_back(std::move(warning));
   }
   std::size_t state_bytes = 0;

@@ -3,13 +3,17 @@
 #include "nn/model_output.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <ostream>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "config/load.h"
 #include "config/merge.h"
+#include "core/ranges.h"
 #include "nn/step_graph.h"
 
 namespace halfstep::nn {
@@ -38,8 +42,8 @@ std::vector<std::string> codes(const config::RunSpec& spec) {
   return codes;
 }
 
-/// Whether the training step of a regression is warned of a loss scale without use.
-bool idle_scale(std::string_view layers, const std::string& precision) {
+/// The codes of the warnings about the training step of a regression.
+std::vector<std::string> codes_of_step(std::string_view layers, const std::string& precision) {
   const config::RunSpec spec =
       spec_of(layers, "mean_squared_error", "precision: " + precision + "\n");
   Diagnostics diagnostics;
@@ -50,10 +54,14 @@ bool idle_scale(std::string_view layers, const std::string& precision) {
   data.label = step.outputs[0].form.shape;
   data.label_dtype = DType::float32;
   const graph::Graph graph = build_step(step, data, 2, Purpose::train);
-  for (const config::Warning& w : precision_warnings(spec, step, graph)) {
-    if (w.code == "W106") return true;
-  }
-  return false;
+  std::vector<std::string> codes;
+  for (const config::Warning& w : graph_warnings(spec, step, graph)) codes.push_back(w.code);
+  return codes;
+}
+
+/// Whether the training step of a regression is warned of a loss scale without use.
+bool idle_scale(std::string_view layers, const std::string& precision) {
+  return contains(codes_of_step(layers, precision), "W106");
 }
 
 constexpr std::string_view k_sparse = "sparse_categorical_crossentropy";
@@ -116,6 +124,21 @@ TEST_CASE("loss scale: one that nothing in float16 needs is warned about") {
   }
   CHECK_FALSE(idle_scale("[{type: dense, units: 4, dtype: mixed_float16}, {type: dense, units: 1}]",
                          "{loss_scale: dynamic}"));
+}
+
+TEST_CASE("model: trainable weights that no gradient reaches are warned about") {
+  const std::string_view rest =
+      "{type: embedding, input_dim: 8, output_dim: 4}, {type: flatten}, {type: dense, units: 1}]";
+  const auto warned = [&](const std::string& layers) {
+    return contains(codes_of_step(layers, "{policy: mixed_float16}"), "W121");
+  };
+  CHECK(warned(fmt::format("[{{type: dense, units: 4}}, {}", rest)));
+  CHECK_FALSE(warned(fmt::format("[{{type: dense, units: 4, trainable: false}}, {}", rest)));
+  CHECK_FALSE(warned(fmt::format("[{}", rest)));
+  CHECK_FALSE(
+      warned("[{type: dense, units: 4}, {type: batch_normalization}, {type: reshape, "
+             "target_shape: [2, 2]}, {type: bidirectional, layer: {type: gru, units: 3}}, "
+             "{type: dense, units: 1}]"));
 }
 
 TEST_CASE(
