@@ -17,10 +17,13 @@ namespace {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-/// The probabilities of all classes from the outputs of a sample, in double. A single output is the
-/// probability of class 1.
+bool of_signs(const nn::Loss& loss) { return loss.label_kind() == nn::LabelKind::signs; }
+
+/// The probabilities of all classes from the outputs of a sample, in double; of a loss of signs
+/// scores, which are no probabilities. A single output is that of class 1.
 std::vector<double> probabilities(std::span<const float> row, const nn::Loss& loss) {
   std::vector<double> p(row.begin(), row.end());
+  if (of_signs(loss)) return p.size() == 1 ? std::vector{-p[0], p[0]} : p;
   if (nn::of_events(loss.label_kind())) {
     if (loss.from_logits()) std::ranges::transform(p, p.begin(), sigmoid);
     if (p.size() == 1) p = {1 - p[0], p[0]};
@@ -34,16 +37,24 @@ std::vector<double> probabilities(std::span<const float> row, const nn::Loss& lo
   return p;
 }
 
-PredictedLine describe_class(const std::vector<double>& p, const std::vector<std::string>& names) {
+/// `scores`: the outputs where they are no probabilities, else empty.
+PredictedLine describe_class(const std::vector<double>& p,
+                             const std::vector<std::string>& names,
+                             std::span<const float> scores) {
   const auto best = static_cast<std::size_t>(std::ranges::max_element(p) - p.begin());
   const std::string name = best < names.size() ? names[best] : "";
-  PredictedLine line{
-      fmt::format("class {:>3}  {:<12} probability {:.4f}", best, printable(name), p[best])};
+  PredictedLine line{fmt::format("class {:>3}  {:<12} ", best, printable(name))};
   line.prediction.label = static_cast<std::int64_t>(best);
   line.prediction.name.emplace();
   if (!name.empty()) line.prediction.name = std::optional(name);
-  line.prediction.probability = std::optional(p[best]);
-  line.prediction.probabilities = report::Column(p.begin(), p.end());
+  if (!scores.empty()) {
+    line.text += fmt::format("score {:.4f}", scores[std::min(best, scores.size() - 1)]);
+    line.prediction.values = report::Column(scores.begin(), scores.end());
+  } else {
+    line.text += fmt::format("probability {:.4f}", p[best]);
+    line.prediction.probability = std::optional(p[best]);
+    line.prediction.probabilities = report::Column(p.begin(), p.end());
+  }
   return line;
 }
 
@@ -106,11 +117,13 @@ PredictedLine describe_values(const std::vector<double>& row, const Shape& outpu
 /// The meaning of the values of an output.
 enum class Kind { one_class, classes, values };
 
-/// Shapes: `output` of one sample.
-Kind kind_of(const nn::TrainedOutput& output, const Shape& shape) {
+/// Shapes: `output` of one sample. `has_classes`: labels are class numbers, not answers of their
+/// own for each output.
+Kind kind_of(const nn::TrainedOutput& output, const Shape& shape, bool has_classes) {
   const bool positions = shape.rank() > 1 && shape.back() < shape.elements();
   const bool events = nn::of_events(output.loss->label_kind());
-  if (config::is_regression(output.loss_type) || (events && positions)) return Kind::values;
+  const bool several = positions || (shape.elements() > 1 && !has_classes);
+  if (config::is_regression(output.loss_type) || (events && several)) return Kind::values;
   return positions ? Kind::classes : Kind::one_class;
 }
 
@@ -123,7 +136,7 @@ PredictedLine describe(const nn::TrainedOutput& output,
   const Shape shape(values.shape().dims().subspan(1));
   const auto width = static_cast<std::size_t>(shape.elements());
   const std::span<const float> row(values.as<float>() + i * width, width);
-  switch (kind_of(output, shape)) {
+  switch (kind_of(output, shape, !is_floating(trained_on.train.labels.dtype()))) {
     case Kind::values:
       return describe_values(probabilities(row, *output.loss), shape);
     case Kind::classes:
@@ -131,7 +144,9 @@ PredictedLine describe(const nn::TrainedOutput& output,
     case Kind::one_class:
       break;
   }
-  return describe_class(probabilities(row, *output.loss), trained_on.class_names);
+  return describe_class(probabilities(row, *output.loss),
+                        trained_on.class_names,
+                        of_signs(*output.loss) ? row : row.first(0));
 }
 
 void write_outputs(const std::string& path,
@@ -145,7 +160,8 @@ void write_outputs(const std::string& path,
     const Shape& shape = outputs[i].shape();
     arrays.push_back({"outputs" + behind, outputs[i].view()});
     const bool events = nn::of_events(specs[i].loss->label_kind());
-    if (events || kind_of(specs[i], Shape(shape.dims().subspan(1))) == Kind::values) continue;
+    const Shape sample(shape.dims().subspan(1));
+    if (events || kind_of(specs[i], sample, true) == Kind::values) continue;
     const Tensor& classes =
         predictions.emplace_back(DType::int64, Shape(shape.dims().first(shape.rank() - 1)));
     std::ranges::copy(classes_at(outputs[i].span<float>(), static_cast<std::size_t>(shape.back())),

@@ -46,7 +46,10 @@ void SamplePrediction::fields(Fields& f) {
   f("name", name, {.doc = "of the class", .left_out = true});
   f("probability", probability, {.doc = "of that class", .left_out = true});
   f("probabilities", probabilities, {.doc = "by class", .left_out = true});
-  f("values", values, {.doc = "of a regression, or at each position", .left_out = true});
+  f("values",
+    values,
+    {.doc = "of a regression, of several answers, of a score, or at each position",
+     .left_out = true});
   f("classes", labels, {.doc = "most probable, at each position", .left_out = true});
 }
 

@@ -1,11 +1,15 @@
 // Images of all kinds of files go to the model as those it was trained on do, or not at all.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <array>
+#include <filesystem>
 #include <limits>
 #include <ostream>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "app/small_run.h"
 #include "core/tensor.h"
@@ -106,6 +110,58 @@ model:
     if (!row.classes) continue;
     REQUIRE(halfstep({"eval", name, "--predictions", "p.npz"}, directory.path()).exit_code == 0);
     CHECK(data::NpzReader(directory.file("p.npz")).read("predictions").shape() == Shape{40, 8, 9});
+  }
+}
+
+TEST_CASE("predict: several answers for a sample are values, and a hinge's score no probability") {
+  const TemporaryDirectory directory;
+  const Tensor samples(DType::float32, {30, 3}), answers(DType::float32, {30, 3});
+  const Tensor signs(DType::int32, {30});
+  for (std::int64_t i = 0; i < samples.elements(); ++i) {
+    const bool yes = i * 53 % 7 > 3;
+    samples.as<float>()[i] = yes ? 1 : -1;
+    answers.as<float>()[i] = yes ? 1 : 0;
+    if (i % 3 == 0) signs.as<std::int32_t>()[i / 3] = yes ? 1 : -1;
+  }
+  const auto lines_of = [&](const Tensor& labels, int units, const std::string& end) {
+    const std::array<data::NamedTensor, 4> arrays{{{"x_train", samples.view()},
+                                                   {"y_train", labels.view()},
+                                                   {"x_test", samples.view()},
+                                                   {"y_test", labels.view()}}};
+    data::write_npz(directory.file("data.npz"), arrays);
+    write_text(directory.path() / "run.yaml",
+               fmt::format("data: {{format: npz, path: data.npz}}\nmodel:\n  input: [3]\n  layers: "
+                           "[{{type: dense, units: {}}}{}\noptimizer: {{type: sgd, learning_rate: "
+                           "0.5}}\ntraining: {{epochs: 20, batch_size: 10}}\n",
+                           units,
+                           end));
+    std::filesystem::remove_all(directory.path() / "run");
+    const Finished trained =
+        halfstep({"train", "run.yaml", "--run-dir", "run", "--threads", "1"}, directory.path());
+    CAPTURE(trained.err);
+    REQUIRE(trained.exit_code == 0);
+    const Finished json = halfstep({"predict", "run", "data.npz", "--json"}, directory.path());
+    REQUIRE(json.exit_code == 0);
+    const Finished text = halfstep({"predict", "run", "data.npz"}, directory.path());
+    return std::pair(lines(text.out), Json::parse(json.out).at("predictions"));
+  };
+  const auto [answered, values] =
+      lines_of(answers, 3, ", {type: activation, activation: sigmoid}]\nloss: binary_crossentropy");
+  CHECK(holds(answered.at(0), "  values "));
+  const auto [signed_lines, scores] = lines_of(signs, 1, "]\nloss: hinge");
+  for (std::size_t i = 0; i < 30; ++i) {
+    CAPTURE(i);
+    for (std::size_t k = 0; k < 3; ++k) {
+      const bool yes = values.at(i).at("values").at(k).get<double>() > 0.5;
+      CHECK(yes == (answers.as<float>()[3 * i + k] == 1));
+    }
+    CHECK_FALSE(values.at(i).contains("probability"));
+    const bool yes = signs.as<std::int32_t>()[i] > 0;
+    CHECK(scores.at(i).at("class") == (yes ? 1 : 0));
+    REQUIRE(scores.at(i).at("values").size() == 1);
+    CHECK((scores.at(i).at("values").at(0) > 0) == yes);
+    CHECK_FALSE(scores.at(i).contains("probability"));
+    CHECK(holds(signed_lines.at(i), " score "));
   }
 }
 
