@@ -32,14 +32,16 @@ std::optional<ScaledInput> scaled_input(const graph::Graph& graph, std::string_v
         node.inputs.end()) {
       continue;
     }
-    if (found || !node.is(k_fused_elementwise) || node.outputs.size() != 1) return {};
+    if (found || !node.is(k_fused_elementwise) || node.outputs.size() != 1 ||
+        node.inputs.size() != 2) {
+      return {};
+    }
     const graph::Node& factor = graph.node(node.inputs.back().node);
     const auto body = graph::ops::elementwise_body(node.attrs.get<std::string>("body"), 2);
     // Cast x0 : float; Mul t0 x1 : float; and for 16 bits Cast t1.
     const auto& steps = body.steps;
     const bool scales =
-        node.inputs.size() == 2 && node.inputs[0] == graph::Value{input, 0} &&
-        factor.is(graph::ops::k_const) &&
+        node.inputs[0] == graph::Value{input, 0} && factor.is(graph::ops::k_const) &&
         factor.outputs[0] == graph::TensorType{DType::float32, {}} &&
         (steps.size() == 2 || steps.size() == 3) && steps[0].op == graph::ops::k_cast &&
         steps[0].dtype == DType::float32 && steps[1].op == graph::ops::k_mul &&

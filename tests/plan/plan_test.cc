@@ -1,6 +1,7 @@
 #include "plan/plan.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <cstring>
@@ -302,6 +303,33 @@ TEST_CASE("plan: the arena is never larger than all values one after the other")
     // Others bring workspaces, of sizes that depend on the processor.
     CHECK(compile(step_graph(policy, k_batch), cpu(), {.hides_values = false}).arena_bytes() < all);
   }
+}
+
+TEST_CASE("plan: the launch that scales bytes is found where it does that alone") {
+  const auto scaled = [](std::string_view first) {
+    const StepConfig config(fmt::format(R"(
+data: {{name: synthetic_digits}}
+model:
+  input: [8, 8, 1]
+  layers:
+    - {}
+    - {{type: flatten}}
+    - {{type: dense, units: 10, name: logits}}
+    - {{type: softmax, dtype: float32}}
+precision: {{policy: mixed_bfloat16}}
+loss: sparse_categorical_crossentropy
+optimizer: sgd
+)",
+                                        first));
+    const Plan plan = compile(config.prepare(4).graph, cpu());
+    return scaled_input(plan.graph(), "images");
+  };
+  const auto found = scaled("{type: average_pooling2d, pool_size: 2}");
+  REQUIRE(found);
+  CHECK(found->scale == doctest::Approx(1.0 / 255));
+  // Fused with ops behind it, which read values of their own.
+  CHECK_FALSE(scaled("{type: dropout, rate: 0.3}"));
+  CHECK_FALSE(scaled("{type: activation, activation: relu}"));
 }
 
 }  // namespace halfstep::plan
