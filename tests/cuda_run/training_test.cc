@@ -1,6 +1,7 @@
 // Complete training runs on the emulated device, compared with the same runs on the CPU.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -175,6 +176,33 @@ TEST_CASE("device: mixed and weighted samples train as on the CPU") {
     tiny.precision = policy.precision;
     tiny.data = "{format: npz, path: x.npz, sample_weight: w, augment: {mixup: {}}}";
     check_alike(tiny.spec(), policy.compute, dataset);
+  }
+}
+
+TEST_CASE("device: any layer may read the images of bytes first") {
+  constexpr std::array<std::string_view, 11> k_layers{"activation, activation: relu",
+                                                      "average_pooling2d",
+                                                      "batch_normalization",
+                                                      "conv2d, filters: 3, kernel_size: 3",
+                                                      "cropping2d, cropping: 2",
+                                                      "dropout, rate: 0.3",
+                                                      "gaussian_noise, stddev: 0.1",
+                                                      "layer_normalization",
+                                                      "max_pooling2d",
+                                                      "spatial_dropout2d, rate: 0.3",
+                                                      "up_sampling2d"};
+  for (std::size_t i = 0; i < k_layers.size(); ++i) {
+    CAPTURE(k_layers[i]);
+    const Policy& policy = k_policies[i % k_policies.size()];
+    CAPTURE(policy.precision);
+    TinyRun tiny;
+    tiny.precision = policy.precision;
+    tiny.layers = fmt::format(
+        "\n    - {{type: {}}}\n    - {{type: flatten}}\n    - {{type: dense, units: 10}}\n"
+        "    - {{type: softmax, dtype: float32}}\n",
+        k_layers[i]);
+    tiny.training = "{epochs: 1, batch_size: 24, max_steps: 2}";
+    check_alike(tiny.spec(), policy.compute);
   }
 }
 
