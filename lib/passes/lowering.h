@@ -139,7 +139,9 @@ graph::Graph fuse_packing_into_matmul(const graph::Graph& graph, const Target& t
 /// Makes a 16-bit matmul whose kernel converts whole operands to float32 one of float32 between
 /// casts, where its operands and result take at most 64 MiB each as float32. A value is then
 /// widened once for all of its readers, by the op that computes it where fuse_elementwise finds
-/// one, and it is not stored in 16 bits where each reader takes it rounded but wide. Bit-identical.
+/// one, and it is not stored in 16 bits where each reader takes it rounded but wide. Bit-identical,
+/// unless a kernel of float32 alone adds in another order: with AVX512-BF16, outer products for
+/// gradients of weights in bfloat16.
 graph::Graph share_widened(const graph::Graph& graph, const Target& target);
 
 /// Begins exchanges between ranks in the order of their attribute, which is the same on all ranks

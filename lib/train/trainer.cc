@@ -283,7 +283,8 @@ std::string lost_after_training(const comm::RankLost& lost) {
 }
 
 TrainResult Trainer::finish() {
-  TrainResult with_state;
+  std::optional<Evaluation> test;
+  std::string final_hash, state_hash;
   const auto unless_lost = [&](const auto& step) {
     try {
       step();
@@ -294,7 +295,7 @@ TrainResult Trainer::finish() {
   unless_lost([&] {
     if (trained_to_the_end(run_.progress.finished) && options_.evaluate_test &&
         session_.test_rows().samples() > 0) {
-      with_state.test = evaluate(session_, session_.test_rows());
+      test = evaluate(session_, session_.test_rows());
     }
   });
   unless_lost([&] {
@@ -303,13 +304,13 @@ TrainResult Trainer::finish() {
     if (divided && run_.progress.finished == Status::rank_lost) return;
     const WholeState whole = whole_state(session_, run_, options_);
     if (divided && !options_.saves) return;
-    with_state.final_hash = whole.state().weights_hash();
-    with_state.state_hash = whole.state().full_hash();
+    final_hash = whole.state().weights_hash();
+    state_hash = whole.state().full_hash();
   });
   TrainResult final = result();
-  final.test = std::move(with_state.test);
-  final.final_hash = std::move(with_state.final_hash);
-  final.state_hash = std::move(with_state.state_hash);
+  final.test = std::move(test);
+  final.final_hash = std::move(final_hash);
+  final.state_hash = std::move(state_hash);
   data::BatchOrderHash order(session_.train_rows().samples(), batch_options(session_.spec()));
   final.batch_order_hash = order.up_to(run_.progress.counters.ordinal);
   return final;

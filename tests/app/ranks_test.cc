@@ -275,7 +275,8 @@ TEST_CASE("ranks: a killed rank ends the run with 8 and its name, and the run ca
       more.insert(more.end(),
                   {"--set", "parallel.shard=optimizer", "--set", "parallel.copy_every=1"});
     }
-    // By default mpirun ends the others a second later, before or after they have told.
+    // By default mpirun kills the other ranks one second later, also before they have written
+    // the checkpoint and the report.
     const bool left_alone = i % 3 > 0;
     std::vector<std::string> words{"env"};
     if (left_alone) words.emplace_back("OMPI_MCA_orte_enable_recovery=1");

@@ -145,7 +145,8 @@ TEST_CASE("compare: the table says what it compares and how to read it") {
   CHECK(holds(shown.out, table));
   const Finished exported =
       halfstep({"report", "export", "study", "--format", "markdown"}, directory.path());
-  CHECK(holds(several.out, "\nuse ") == holds(exported.out, "\nuse "));
+  REQUIRE(holds(several.out, "\nuse "));
+  CHECK(holds(exported.out, "\nuse "));
   // One seed has neither a mean nor an interval nor a verdict.
   const Finished one = compare(directory, {"--seeds", "1"});
   CHECK(one.out.starts_with("1 seed (7), "));

@@ -78,8 +78,8 @@ TEST_CASE("optimizers: an argument of Keras that is not there is refused with a 
   REQUIRE(found.size() == 1);
   CHECK(found[0].where.column == 2);
   CHECK(found[0].message ==
-        "sgd has no argument 'weight_decay' of Keras: adamw and muon decay weights, and a layer's "
-        "kernel_regularizer penalizes them");
+        "the argument 'weight_decay' of Keras is not there: adamw and muon decay weights, and a "
+        "layer's kernel_regularizer penalizes them");
   CHECK(problems("adam", "{use_ema: true, gradient_accumulation_steps: 2}").size() == 2);
   CHECK(problems("adamw", "{weight_decay: 0.1}").empty());
   CHECK(problems("muon", "{weight_decay: 0.1}").empty());

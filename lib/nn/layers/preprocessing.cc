@@ -112,23 +112,24 @@ struct RandomTranslation : RandomImage {
 };
 
 constexpr std::string_view k_images = "x [batch, height, width, channels], y as x";
-constexpr std::string_view k_draws =
+constexpr std::string_view k_image_draws =
     "The draws follow from (seed, layer name, batch, sample): they are the same under every "
     "policy.";
 
 }  // namespace
 
 extern const LayerDefs k_preprocessing_layers{
-    layer_def<RandomFlip>("random_flip",
-                          "Mirrors each image at random in training; otherwise y = x.",
-                          {.example_input = "[4, 4, 2]", .shapes = k_images, .numerics = k_draws}),
+    layer_def<RandomFlip>(
+        "random_flip",
+        "Mirrors each image at random in training; otherwise y = x.",
+        {.example_input = "[4, 4, 2]", .shapes = k_images, .numerics = k_image_draws}),
     layer_def<RandomTranslation>(
         "random_translation",
         "Moves each image by a random part of its height and width in training; otherwise y = x.",
         {.example = "{height_factor: 0.2, width_factor: [-0.1, 0.3]}",
          .example_input = "[4, 4, 2]",
          .shapes = k_images,
-         .numerics = k_draws}),
+         .numerics = k_image_draws}),
     layer_def<Rescaling>(
         "rescaling", "y = scale x + offset, in the compute dtype.", {.example = "{scale: 1/255}"}),
 };

@@ -2,10 +2,8 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-
-#include "config/describe.h"
 #include "core/ranges.h"
+#include "nn/missing_arguments.h"
 
 namespace halfstep::nn {
 
@@ -28,10 +26,6 @@ extern const LayerDefs k_wrapper_layers;
 
 namespace {
 
-struct MissingArgument {
-  std::string_view name;  ///< beginning with "_": the end of the names of several
-  std::string_view reason;
-};
 constexpr MissingArgument k_missing_arguments[] = {
     {"_constraint", "weights are not constrained"},
     {"attention_axes", "steps attend to steps, along axis 1"},
@@ -57,30 +51,14 @@ constexpr MissingArgument k_missing_arguments[] = {
 }  // namespace
 
 std::string_view missing_argument(std::string_view name) {
-  for (const MissingArgument& argument : k_missing_arguments) {
-    const bool end = argument.name.starts_with('_');
-    if (end ? name.ends_with(argument.name) : name == argument.name) return argument.reason;
-  }
-  return {};
+  return missing_argument(k_missing_arguments, name);
 }
 
 std::vector<std::string_view> skipped_keys(const config::Node& node,
                                            void (*fields)(config::Fields& f),
                                            Diagnostics& diagnostics) {
-  std::vector<std::string_view> skipped(k_common_layer_keys.begin(), k_common_layer_keys.end());
-  for (const config::Node::Entry& entry : node.entries) {
-    const std::string_view reason = missing_argument(entry.key);
-    if (reason.empty()) continue;
-    const std::vector<config::FieldDoc> known = config::describe_fields(fields);
-    if (std::ranges::any_of(
-            known, [&](const config::FieldDoc& field) { return field.name == entry.key; })) {
-      continue;
-    }
-    diagnostics.error(entry.where,
-                      fmt::format("the argument '{}' of Keras is not there: {}", entry.key, reason),
-                      "leave it out");
-    skipped.push_back(entry.key);
-  }
+  auto skipped = refuse_missing(k_missing_arguments, node, fields, diagnostics);
+  skipped.insert(skipped.end(), k_common_layer_keys.begin(), k_common_layer_keys.end());
   return skipped;
 }
 

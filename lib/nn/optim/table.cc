@@ -1,11 +1,8 @@
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <array>
 
-#include "config/describe.h"
 #include "core/error.h"
 #include "core/ranges.h"
+#include "nn/missing_arguments.h"
 #include "nn/optim/optimizer.h"
 
 namespace halfstep::nn {
@@ -36,9 +33,6 @@ constexpr std::array k_optimizers{&k_adadelta,
                                   &k_rmsprop,
                                   &k_sgd};
 
-struct MissingArgument {
-  std::string_view name, reason;
-};
 constexpr MissingArgument k_missing_arguments[] = {
     {"ema_momentum", "weights are not averaged"},
     {"ema_overwrite_frequency", "weights are not averaged"},
@@ -49,24 +43,13 @@ constexpr MissingArgument k_missing_arguments[] = {
      "adamw and muon decay weights, and a layer's kernel_regularizer penalizes them"},
 };
 
-/// The map without Keras's arguments that no such optimizer has, which are reported.
+/// The map without arguments of Keras that are not there, which are reported.
 config::Node without_missing(const config::Node& node,
                              const OptimizerDef& def,
                              Diagnostics& diagnostics) {
-  const std::vector<config::FieldDoc> known = config::describe_fields(def.fields);
+  const auto refused = refuse_missing(k_missing_arguments, node, def.fields, diagnostics);
   config::Node rest = node;
-  std::erase_if(rest.entries, [&](const config::Node::Entry& entry) {
-    const auto missing = std::ranges::find(k_missing_arguments, entry.key, &MissingArgument::name);
-    if (missing == std::end(k_missing_arguments) ||
-        std::ranges::find(known, entry.key, &config::FieldDoc::name) != known.end()) {
-      return false;
-    }
-    diagnostics.error(
-        entry.where,
-        fmt::format("{} has no argument '{}' of Keras: {}", def.type, entry.key, missing->reason),
-        "leave it out");
-    return true;
-  });
+  std::erase_if(rest.entries, [&](const auto& entry) { return contains(refused, entry.key); });
   return rest;
 }
 

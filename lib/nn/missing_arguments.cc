@@ -1,0 +1,40 @@
+#include "nn/missing_arguments.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "config/describe.h"
+
+namespace halfstep::nn {
+
+std::string_view missing_argument(std::span<const MissingArgument> missing, std::string_view name) {
+  for (const MissingArgument& argument : missing) {
+    const bool end = argument.name.starts_with('_');
+    if (end ? name.ends_with(argument.name) : name == argument.name) return argument.reason;
+  }
+  return {};
+}
+
+std::vector<std::string_view> refuse_missing(std::span<const MissingArgument> missing,
+                                             const config::Node& node,
+                                             void (*fields)(config::Fields& f),
+                                             Diagnostics& diagnostics) {
+  std::vector<std::string_view> refused;
+  for (const config::Node::Entry& entry : node.entries) {
+    const std::string_view reason = missing_argument(missing, entry.key);
+    if (reason.empty()) continue;
+    const std::vector<config::FieldDoc> known = config::describe_fields(fields);
+    if (std::ranges::any_of(
+            known, [&](const config::FieldDoc& field) { return field.name == entry.key; })) {
+      continue;
+    }
+    diagnostics.error(entry.where,
+                      fmt::format("the argument '{}' of Keras is not there: {}", entry.key, reason),
+                      "leave it out");
+    refused.push_back(entry.key);
+  }
+  return refused;
+}
+
+}  // namespace halfstep::nn
