@@ -161,7 +161,14 @@ Located locate_format(const SetDef& def, const DataOptions& options) {
   if (def.load == load_text_set && is_folder(options.path)) {
     return {def, options.path, text_files(options.path)};
   }
-  if (def.files.empty()) return {def, options.path, {options.path}};
+  if (def.files.empty()) {
+    if (std::error_code ignored; !fs::exists(options.path, ignored)) {
+      throw UserError(ErrorKind::data,
+                      options.where,
+                      fmt::format("no {} data: {} is not there", def.name, options.path));
+    }
+    return {def, options.path, {options.path}};
+  }
   if (def.load == load_csv_set && is_file(options.path)) {
     return {def, options.path, {options.path, {}}};
   }

@@ -116,7 +116,7 @@ TEST_CASE("dataset: a set that is nowhere is reported with the places and the re
   CHECK(contains(error_of([&] { load_dataset(formatted("idx", folder.path() + "/none")); }),
                  "not there"));
   CHECK(contains(error_of([&] { load_dataset(formatted("npz", folder.path() + "/none")); }),
-                 "cannot be opened"));
+                 "is not there"));
 }
 
 TEST_CASE("dataset: options that make no sense are errors of the config, where they stand") {
