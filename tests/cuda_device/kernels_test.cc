@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/cuda/kernels/cast.h"
 #include "cuda_device/device.h"
 #include "cuda_device/kernel_rows.h"
 
@@ -36,6 +37,30 @@ TEST_CASE("own kernels: tensors need no more alignment than their elements") {
     check_against_reference(kernel, {}, cases);
   }
   misalign(false);
+}
+
+TEST_CASE("own kernels: a copy has all of its longer rows, more than a grid has threads too") {
+  namespace own = backend::cuda::kernels;
+  constexpr std::int64_t k_rows = 600'000, k_columns = 5, k_padded = 8;
+  Tensor x(DType::float32, {k_rows, k_columns}), y(DType::bfloat16, {k_rows, k_padded});
+  for (std::int64_t i = 0; i < x.elements(); ++i)
+    x.as<float>()[i] = static_cast<float>(i % 251 + 1);
+  const OnDevice from(x), to(y.bytes());
+  own::cast_rows(device().stream(),
+                 {.to = y.dtype(),
+                  .x = static_cast<const float*>(from.address()),
+                  .y = to.address(),
+                  .rows = k_rows,
+                  .columns = k_columns,
+                  .padded = k_padded});
+  to.read(y);
+  std::int64_t wrong = 0;
+  for (std::int64_t i = 0; i < y.elements(); ++i) {
+    const std::int64_t row = i / k_padded, column = i % k_padded;
+    const float want = column < k_columns ? x.as<float>()[row * k_columns + column] : 0.0F;
+    wrong += static_cast<float>(y.as<bfloat16>()[i]) == want ? 0 : 1;
+  }
+  CHECK(wrong == 0);
 }
 
 // For tools that slow each kernel down a hundredfold: a few cases of the kernels whose threads

@@ -1,3 +1,4 @@
+#include "backend/cuda/kernels/cast.h"
 #include "backend/cuda/kernels/dataset.h"
 #include "backend/cuda/kernels/random.h"
 #include "backend/cuda/kernels/scaling.h"
@@ -104,6 +105,17 @@ Prepared prepare_grouped_update(const NodeView& node, const Capabilities&) {
     p.unscale = ports.unscaled ? a.in[ports.unscale()].data : nullptr;
     p.ok = ports.guarded ? a.in.back().as<bool>() : nullptr;
     own::update(device().stream(), p);
+  });
+}
+
+Prepared prepare_cast_variable(const NodeView& node, const Capabilities&) {
+  own::CastRowsParams p{.to = node.output().dtype, .padded = node.output().shape.back()};
+  return launch_on_device([p](const Args& a) mutable {
+    p.x = a.in[0].as<float>();
+    p.y = a.out[0].data;
+    p.columns = a.in[0].shape.back();
+    p.rows = a.in[0].elements() / p.columns;
+    own::cast_rows(device().stream(), p);
   });
 }
 
@@ -330,6 +342,7 @@ std::vector<Kernel> training_rows() {
       {"AllFinite", "cuda/all_finite", nullptr, prepare_all_finite},
       {"AssignAddVariableOp", "cuda/assign_add", nullptr, prepare_assign_add},
       {"AssignVariableOp", "cuda/assign", nullptr, prepare_assign},
+      {"CastVariable", "cuda/cast_variable", nullptr, prepare_cast_variable},
       {"GroupedUpdate", "cuda/update", nullptr, prepare_grouped_update},
       {"GatherBatch", "cuda/gather_batch", nullptr, prepare_gather_batch},
       {"KeepState", "cuda/keep_state", nullptr, prepare_keep_state},

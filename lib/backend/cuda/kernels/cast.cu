@@ -36,10 +36,11 @@ struct Casted {
 
 template <class To>
 __global__ void cast_rows_kernel(CastRowsParams p, To* y) {
-  const std::int64_t i = thread_of_grid();
-  if (i >= p.rows * p.padded) return;
-  const std::int64_t row = i / p.padded, column = i % p.padded;
-  y[i] = store<To>(column < p.columns ? p.x[row * p.columns + column] : 0.0F);
+  const std::int64_t elements = p.rows * p.padded;
+  for (std::int64_t i = thread_of_grid(); i < elements; i += threads_of_grid()) {
+    const auto [row, column] = divide(i, p.padded);
+    y[i] = store<To>(column < p.columns ? p.x[row * p.columns + column] : 0.0F);
+  }
 }
 
 }  // namespace
