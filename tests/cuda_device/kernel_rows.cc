@@ -9,7 +9,12 @@
 namespace halfstep::testing {
 namespace {
 
-bool g_misaligned = false;
+Begin g_begin = Begin::aligned;
+
+std::size_t offset_of(DType dtype) {
+  if (g_begin == Begin::aligned) return 0;
+  return g_begin == Begin::behind_one_element ? size_bytes(dtype) : 16;
+}
 
 /// Tensors on the device.
 class Copies {
@@ -20,7 +25,7 @@ class Copies {
       TensorView& view = views_.emplace_back(tensor);
       view.data = nullptr;
       if (tensor.bytes() == 0) continue;
-      const std::size_t shift = g_misaligned ? size_bytes(tensor.dtype) : 0;
+      const std::size_t shift = offset_of(tensor.dtype);
       const OnDevice& memory = memory_.emplace_back(tensor.bytes() + shift);
       view.data = static_cast<std::byte*>(memory.address()) + shift;
       if (holds) device().upload(view.data, tensor.data, tensor.bytes());
@@ -53,7 +58,7 @@ std::vector<backend::Kernel> cuda_kernel_rows() {
   return all;
 }
 
-void misalign(bool on) { g_misaligned = on; }
+void place_tensors(Begin begin) { g_begin = begin; }
 
 backend::Prepared launch_on_device(std::function<void(const backend::Args&)> run,
                                    std::size_t workspace_bytes) {

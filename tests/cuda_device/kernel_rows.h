@@ -21,8 +21,9 @@ std::vector<backend::Kernel> image_rows();
 std::vector<backend::Kernel> array_rows();
 std::vector<backend::Kernel> attention_rows();
 
-/// Whether tensors are offset by one element from an aligned address from now on.
-void misalign(bool on);
+/// Where tensors begin from now on.
+enum class Begin : std::uint8_t { aligned, behind_one_element, behind_16_bytes };
+void place_tensors(Begin begin);
 
 /// A launch whose `run` gets device addresses, outputs and workspace full of NaN, and enqueues work
 /// on device().stream().

@@ -32,11 +32,13 @@ TEST_CASE("own kernels: each gives what the reference gives in float64") {
 
 TEST_CASE("own kernels: tensors need no more alignment than their elements") {
   const std::vector<OpCase> cases = all_kernel_cases();
-  misalign(true);
-  for (const backend::Kernel& kernel : cuda_kernel_rows()) {
-    check_against_reference(kernel, {}, cases);
+  for (const Begin begin : {Begin::behind_one_element, Begin::behind_16_bytes}) {
+    place_tensors(begin);
+    for (const backend::Kernel& kernel : cuda_kernel_rows()) {
+      check_against_reference(kernel, {}, cases);
+    }
   }
-  misalign(false);
+  place_tensors(Begin::aligned);
 }
 
 TEST_CASE("own kernels: a copy has all of its longer rows, more than a grid has threads too") {

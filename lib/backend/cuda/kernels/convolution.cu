@@ -27,7 +27,10 @@ struct Convolution {
 /// of the block's channels from shared memory.
 template <int width, class T>
 __global__ void HALFSTEP_BLOCK_OF(k_threads, 2) convolution_kernel(Convolution<T> c) {
-  HALFSTEP_SHARED(float, filter, FewTaps::k_most* k_most_packs* width);
+  constexpr int k_words = width < 4 ? width : 4;  // that are read by one load
+  using Words = Pack<float, k_words>;
+  HALFSTEP_SHARED(Words, words, FewTaps::k_most * k_most_packs * width / k_words);
+  auto* const filter = reinterpret_cast<float*>(words);
   const unsigned of_block = c.packs * width;
   const std::int64_t first = row() * of_block;
   for (unsigned i = thread(); i < c.windows.taps * of_block; i += k_threads) {
@@ -59,7 +62,6 @@ __global__ void HALFSTEP_BLOCK_OF(k_threads, 2) convolution_kernel(Convolution<T
     const auto add = [&](int t, const auto& cell_of) {
       T x[k_positions];
       for (int i = 0; i < k_positions; ++i) x[i] = cell_of(window[i]);
-      constexpr int k_words = width < 4 ? width : 4;
       for (int j = 0; j < width; j += k_words) {
         const auto w = load_pack<float, k_words>(weights + t * of_block + j);
         for (int i = 0; i < k_positions; ++i) {

@@ -253,11 +253,11 @@ std::int64_t narrow_parts(const LayerNormGradParams& p) {
 
 template <int each, class T>
 void run_narrow(Stream stream, const LayerNormGradParams& p, const RowParameterFold<T>& fold) {
-  const bool packed = p.columns % each == 0 && aligned(p.dy, 16) && aligned(p.x, 16) &&
-                      aligned(p.dx, 16) && aligned(p.dx_addend, 16) &&
-                      std::all_of(std::begin(p.dy_addends), std::end(p.dy_addends), [](auto* dy) {
-                        return aligned(dy, 16);
-                      });
+  // From compute capability 10.0 on one instruction loads 32 bytes.
+  const auto fits = [](const void* x) { return aligned(x, alignof(Pack<T, each>)); };
+  const bool packed = p.columns % each == 0 && fits(p.dy) && fits(p.x) && fits(p.dx) &&
+                      fits(p.dx_addend) &&
+                      std::all_of(std::begin(p.dy_addends), std::end(p.dy_addends), fits);
   const std::int64_t count = narrow_parts(p);
   FoldParts<RowParameterFold<T>> parts{nullptr, p.tickets.data, count};
   if (count > 1) parts.values = static_cast<typename RowParameterFold<T>::Value*>(p.workspace);
