@@ -4,7 +4,7 @@
 #   scripts/gpu_check.sh OUT first    4 minutes: the same, then every kernel against the reference
 #   scripts/gpu_check.sh OUT speed   10 minutes: training against the CPU's, times beside PyTorch's
 #   scripts/gpu_check.sh OUT deep     5 minutes: sanitizers on the own kernels, profiles of the slowest
-#   scripts/gpu_check.sh OUT ranks    2 minutes: two ranks on two GPUs; with one GPU, says so
+#   scripts/gpu_check.sh OUT ranks    3 minutes: two ranks on two GPUs; with one GPU, says so
 #   scripts/gpu_check.sh OUT STAGE... some of their stages: facts questions kernels parity scaling bench
 #                                     profile torch memcheck racecheck initcheck ncu
 #   scripts/gpu_check.sh --emulated OUT [CALL]   the stages that need no GPU, over the emulated device
@@ -23,7 +23,7 @@ die() {
 }
 
 # Seconds of each stage and call; a stage that does not end gets 5 more.
-declare -A limit=([facts]=20 [questions]=80 [kernels]=100 [parity]=180 [scaling]=25 [ranks]=100 [bench]=170 [profile]=20
+declare -A limit=([facts]=20 [questions]=80 [kernels]=100 [parity]=180 [scaling]=25 [ranks]=140 [bench]=170 [profile]=20
   [torch]=140 [memcheck]=90 [racecheck]=90 [initcheck]=40 [ncu]=50)
 declare -A call_limit=([quick]=120 [first]=240 [speed]=600 [deep]=300)
 declare -A call=([quick]="facts questions" [first]="facts questions kernels"

@@ -4,10 +4,13 @@
     ranks.py PROGRAM
 
 Losses agree within the order of summation, and a repetition has the same bits, with sums in float32
-and in bfloat16. Prints a line per check as parity.py does; exit status 1 when any failed.
+and in bfloat16. A rank whose other one is killed ends by itself, with a captured step in NCCL. Prints a line per check as parity.py does; exit status 1 when any failed.
 """
 
+import json
 import os
+import signal
+import subprocess
 import sys
 import tempfile
 
@@ -20,6 +23,29 @@ LAUNCHER = ["env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 SUMS = {"float32": (["--policy", "float32"], 1e-4),
         "mixed_float16": (["--policy", "mixed_float16"], 2e-2),
         "bfloat16_sums": (["--policy", "float32", "--set", "parallel.all_reduce_dtype=bfloat16"], 2e-2)}
+# Rank 1 is killed after so many seconds, and mpirun leaves the other one alone.
+KILLED_AFTER = 12
+LOSING = ["env", "OMPI_MCA_orte_enable_recovery=1", *LAUNCHER[1:], "sh", "-c",
+          f'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then exec timeout -s KILL {KILLED_AFTER} "$@"; fi; exec "$@"',
+          "sh"]
+
+
+def check_lost(program, path, folder):
+    run_dir = os.path.join(folder, "lost")
+    process = subprocess.Popen(
+        [*LOSING, program, "train", path, "--device", "cuda", "--quiet", "--progress", "none", "--run-dir",
+         run_dir, "--set", "training.epochs=1000000", "--set", "training.checkpoint_every={steps: 100000}"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        _, said = process.communicate(timeout=KILLED_AFTER + 25)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        parity.report(False, "lost_rank", "the rank that is left does not end")
+        return
+    with open(os.path.join(run_dir, "report.json"), encoding="utf-8") as file:
+        report = json.load(file)
+    parity.report(report["status"] == "rank_lost", "lost_rank",
+                  f"{report['status']}: {report.get('message', said.strip()[-200:])}")
 
 
 def main():
@@ -41,6 +67,7 @@ def main():
                           f"apart by {far:.2e}, allowed {allowed:.0e}")
             hashes = [run["reproducibility"]["state_hash"] for run in (two, again)]
             parity.report(hashes[0] == hashes[1], f"{name}/same_bits", "two runs of two ranks")
+        check_lost(program, path, folder)
     sys.exit(parity.failures > 0)
 
 

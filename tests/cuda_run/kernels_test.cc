@@ -102,6 +102,27 @@ TEST_CASE("device: the plugin has each row, and no others") {
   CHECK(found == wanted);
 }
 
+TEST_CASE("device: one that has failed is closed all the same, and graphs may be left") {
+  namespace boundary = backend::cuda::boundary;
+  const auto opened = backend::cuda::open_plugin({test::emulated_plugin().string(), {}});
+  const boundary::Table& table =
+      std::get<std::shared_ptr<backend::cuda::PluginLibrary>>(opened)->table();
+  boundary::Options options{};
+  options.tuning_folder = "";
+  boundary::Device* device = nullptr;
+  boundary::CapturedGraph* captured = nullptr;
+  REQUIRE(table.open(&options, &device) == boundary::Status::ok);
+  REQUIRE(table.begin_capture(device) == boundary::Status::ok);
+  REQUIRE(table.end_capture(device, &captured) == boundary::Status::ok);
+  REQUIRE(table.abandon_sums(device) == boundary::Status::ok);
+  CHECK(table.launch_graph(captured) == boundary::Status::failed);
+  // From here on it refuses to release memory, as a device does after an error.
+  REQUIRE(table.begin_capture(device) == boundary::Status::ok);
+  table.close(device);
+  CHECK(table.graph_nodes(captured) == 0);
+  table.forget(captured);
+}
+
 TEST_CASE("device: the setting of float32_math reaches each kernel that multiplies matrices") {
   for (const bool tf32 : {false, true}) {
     backend::cuda::DeviceOptions options;

@@ -11,7 +11,7 @@ namespace halfstep::backend::cuda::boundary {
 extern "C" {
 
 /// Incremented with every change of this file; a plugin with another number is refused.
-constexpr std::uint32_t k_abi = 6;
+constexpr std::uint32_t k_abi = 7;
 
 constexpr std::size_t k_most_extents = 8;
 /// Alignment in bytes of allocations, tensors and workspaces, as the vendor's libraries need it.
@@ -128,8 +128,8 @@ struct Table {
   Status (*new_rank_id)(char* id);
   /// Blocks until all ranks have called it. From then on launches may add over them.
   Status (*join)(Device* device, const char* id, std::int32_t rank, std::int32_t ranks);
-  /// Ends the sums over the ranks that are under way, without their results.
-  void (*abandon_sums)(Device* device);
+  /// Ends the sums over the ranks, without their results. No captured graph can be launched then.
+  Status (*abandon_sums)(Device* device);
   /// Zero-filled, aligned to k_alignment.
   Status (*allocate)(Device* device, std::uint64_t bytes, void** address);
   void (*release)(Device* device, void* address);

@@ -191,7 +191,7 @@ void RemoteDevice::wait_for_ranks() {
   } catch (const comm::RankLost&) {
     // The launches complete then, and results can be copied without the other ranks.
     ranks_ = nullptr;
-    table_.abandon_sums(device_);
+    check(table_, table_.abandon_sums(device_), "sums over ranks");
     throw;
   }
 }

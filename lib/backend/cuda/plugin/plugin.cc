@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <set>
 
 #include "backend/cuda/boundary.h"
 #include "backend/cuda/kernels/stream.h"
@@ -21,14 +22,16 @@ struct boundary::Device {
   std::unique_ptr<Vendor> vendor;
   std::unique_ptr<void, std::function<void(void*)>> tickets;
   plugin::Machine machine;
+  std::set<CapturedGraph*> graphs = {};
 };
 struct boundary::Launch {
   Device* device;
   plugin::Work work;
 };
 struct boundary::CapturedGraph {
-  Device* device;
-  std::unique_ptr<cuda::CapturedGraph> graph;
+  Device* device;                              ///< nullptr once it is closed
+  std::unique_ptr<cuda::CapturedGraph> graph;  ///< nullptr once it is dropped
+  std::uint64_t nodes;
 };
 struct boundary::Event {
   Device* device;
@@ -161,7 +164,8 @@ Status open(const boundary::Options* options, boundary::Device** device) {
     constexpr std::size_t k_ticket_bytes = kernels::Tickets::k_count * sizeof(unsigned);
     std::unique_ptr<void, std::function<void(void*)>> tickets(
         vendor->allocate(k_ticket_bytes),
-        [&opened = *vendor](void* address) { opened.release(address); });
+        // A device that has failed cannot release it.
+        [&opened = *vendor](void* address) { fenced([&] { opened.release(address); }); });
     if (!tickets) throw VendorError(Failure::out_of_memory, "not even the tickets of kernels fit");
     vendor->fill(tickets.get(), 0, k_ticket_bytes);
     const Machine machine{.vendor = *vendor,
@@ -172,8 +176,16 @@ Status open(const boundary::Options* options, boundary::Device** device) {
   });
 }
 
+/// NCCL ends a communicator only when no captured graph with its sums is left. One that is still
+/// running goes on to its end.
+void drop_graphs(boundary::Device& device) {
+  for (boundary::CapturedGraph* captured : device.graphs) captured->graph = nullptr;
+}
+
 void close(boundary::Device* device) {
   on(device, [] {});
+  drop_graphs(*device);
+  for (boundary::CapturedGraph* captured : device->graphs) captured->device = nullptr;
   delete device;
 }
 
@@ -201,8 +213,11 @@ Status join(boundary::Device* device, const char* id, std::int32_t rank, std::in
   });
 }
 
-void abandon_sums(boundary::Device* device) {
-  on(device, [&] { device->vendor->abandon_sums(); });
+Status abandon_sums(boundary::Device* device) {
+  return on(device, [&] {
+    drop_graphs(*device);
+    device->vendor->abandon_sums();
+  });
 }
 
 Status allocate(boundary::Device* device, std::uint64_t bytes, void** address) {
@@ -312,19 +327,26 @@ Status begin_capture(boundary::Device* device) {
 
 Status end_capture(boundary::Device* device, boundary::CapturedGraph** captured) {
   return on(device, [&] {
-    *captured = new boundary::CapturedGraph{device, device->vendor->end_capture()};
+    std::unique_ptr<CapturedGraph> graph = device->vendor->end_capture();
+    const std::uint64_t nodes = graph->nodes();
+    *captured = new boundary::CapturedGraph{device, std::move(graph), nodes};
+    device->graphs.insert(*captured);
   });
 }
 
 Status launch_graph(boundary::CapturedGraph* captured) {
-  return on(captured->device, [&] { captured->graph->launch(); });
+  return on(captured->device, [&] {
+    require(captured->graph != nullptr, "a captured step is launched without the other ranks");
+    captured->graph->launch();
+  });
 }
 
-std::uint64_t graph_nodes(const boundary::CapturedGraph* captured) {
-  return captured->graph->nodes();
-}
+std::uint64_t graph_nodes(const boundary::CapturedGraph* captured) { return captured->nodes; }
 
-void forget(boundary::CapturedGraph* captured) { delete captured; }
+void forget(boundary::CapturedGraph* captured) {
+  if (captured->device != nullptr) captured->device->graphs.erase(captured);
+  delete captured;
+}
 
 Status make_event(boundary::Device* device, boundary::Event** event) {
   return on(device, [&] { *event = new boundary::Event{device, device->vendor->event()}; });

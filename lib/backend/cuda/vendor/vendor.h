@@ -149,8 +149,9 @@ class Vendor {
   virtual void start_sum(void* numbers, std::int64_t count, DType dtype, comm::SumKind kind) = 0;
   /// Lets the stream wait for the sum that was started last in `numbers`; does not block.
   virtual void wait_for_sum(const void* numbers) = 0;
-  /// Ends all sums without their results, because a rank is lost. No sum may follow.
-  virtual void abandon_sums() noexcept = 0;
+  /// Ends all sums without their results, because a rank is lost. No sum may follow, and no
+  /// captured graph may be left: NCCL waits until the last one with its sums is destroyed.
+  virtual void abandon_sums() = 0;
 
   // Library functions. Null when the library does not support the key (an epilogue, a dtype).
   virtual std::unique_ptr<Matmul> matmul(const MatmulKey& key) = 0;

@@ -58,8 +58,14 @@ class EmulatedEvent final : public Event {
 
 class EmulatedGraph final : public CapturedGraph {
  public:
-  EmulatedGraph(Queue& queue, std::vector<Queue::Attempt> calls)
-      : queue_(queue), calls_(std::move(calls)) {}
+  /// `alive`: counts it as long as it is there.
+  EmulatedGraph(Queue& queue, std::vector<Queue::Attempt> calls, std::shared_ptr<int> alive)
+      : queue_(queue), calls_(std::move(calls)), alive_(std::move(alive)) {
+    ++*alive_;
+  }
+  EmulatedGraph(const EmulatedGraph&) = delete;
+  EmulatedGraph& operator=(const EmulatedGraph&) = delete;
+  ~EmulatedGraph() override { --*alive_; }
   std::size_t nodes() const override { return calls_.size(); }
   void launch() override {
     for (const Queue::Attempt& call : calls_) queue_.push_attempt(call);
@@ -68,6 +74,7 @@ class EmulatedGraph final : public CapturedGraph {
  private:
   Queue& queue_;
   std::vector<Queue::Attempt> calls_;
+  std::shared_ptr<int> alive_;
 };
 
 class EmulatedVendor final : public Vendor {
@@ -151,7 +158,7 @@ class EmulatedVendor final : public Vendor {
   }
   std::unique_ptr<CapturedGraph> end_capture() override {
     if (!queue_.capturing()) fail("end_capture: nothing is being captured");
-    return std::make_unique<EmulatedGraph>(queue_, queue_.end_capture());
+    return std::make_unique<EmulatedGraph>(queue_, queue_.end_capture(), graphs_);
   }
 
   void join(const RankId& id, int rank, int ranks) override {
@@ -178,7 +185,8 @@ class EmulatedVendor final : public Vendor {
       std::memcpy(to, sum.data(), sum.size());
     });
   }
-  void abandon_sums() noexcept override {
+  void abandon_sums() override {
+    if (*graphs_ > 0) fail("abandon_sums: NCCL would wait for the captured graphs to be destroyed");
     if (ranks_) ranks_->abandon();
   }
 
@@ -218,7 +226,8 @@ class EmulatedVendor final : public Vendor {
   std::map<void*, std::size_t> blocks_;
   std::size_t used_ = 0;
   std::unique_ptr<emulated::RankSums> ranks_;
-  std::map<const void*, std::vector<std::byte>> sums_;  ///< by the address of their numbers
+  std::map<const void*, std::vector<std::byte>> sums_;      ///< by the address of their numbers
+  std::shared_ptr<int> graphs_ = std::make_shared<int>(0);  ///< captured ones that are left
 };
 
 }  // namespace
