@@ -9,6 +9,8 @@
 #include <fstream>
 #include <iterator>
 #include <ostream>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "cuda_toolkit/shipped_convolutions.h"
@@ -89,6 +91,26 @@ TEST_CASE("cuDNN plans: large batches of strict float32 have memory to transpose
     CHECK(plan.workspace_bytes <= conv_workspace_limit(conv_arguments(key)));
     CHECK(plan.description != "engine 0");
   }
+}
+
+TEST_CASE("cuDNN plans: several of one engine are told apart by its knobs") {
+  ConvKey key;
+  key.geometry.window = {graph::ops::window_axis(28, 3, 2, 1, "SAME"),
+                         graph::ops::window_axis(28, 3, 2, 1, "SAME")};
+  key.geometry.batch = 256;
+  key.geometry.inputs = key.geometry.group_inputs = 16;
+  key.geometry.outputs = key.geometry.group_outputs = 32;
+  std::set<std::string> engines, configurations;
+  std::size_t plans = 0;
+  for (const ConvPlan& plan : conv_plans(conv_arguments(key), target({"h100", true}), 8)) {
+    // Engines without knobs are proposed by the fallback again.
+    if (plan.knobs.empty()) continue;
+    ++plans;
+    engines.insert(plan.description);
+    configurations.insert(plan.description + plan.knobs);
+  }
+  CHECK(engines.size() < plans);
+  CHECK(configurations.size() == plans);
 }
 
 TEST_CASE("cuDNN plans: TensorFloat-32 is taken when it is allowed and there, and only then") {

@@ -217,6 +217,30 @@ std::string describe(const Engine& engine) {
   return text;
 }
 
+/// The values of a configuration's knobs by number, of which an engine has several combinations:
+/// "2=24 12=1".
+std::string knobs_of(const Descriptor& configuration) {
+  // Their number alone is not told.
+  std::vector<DescriptorPtr> choices(CUDNN_KNOB_TYPE_COUNTS);
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (DescriptorPtr& choice : choices) {
+    choice = make(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    raw.push_back(choice->raw());
+  }
+  choices.resize(static_cast<std::size_t>(configuration.get(
+      CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, std::span(raw))));
+  std::string text;
+  for (const DescriptorPtr& choice : choices) {
+    cudnnBackendKnobType_t knob{};
+    choice->get(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, std::span(&knob, 1));
+    text += fmt::format("{}{}={}",
+                        text.empty() ? "" : " ",
+                        static_cast<int>(knob),
+                        choice->integer(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));
+  }
+  return text;
+}
+
 /// The plan of an engine configuration, or nothing when this GPU cannot run it.
 DescriptorPtr plan_of(const DescriptorPtr& configuration, const ConvTarget& target) {
   auto plan = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
@@ -257,8 +281,11 @@ std::vector<ConvPlan> conv_plans(const ConvArguments& arguments,
       const auto workspace =
           static_cast<std::size_t>(plan->integer(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
       if (workspace > workspace_limit) continue;
-      plans.push_back(
-          {plan, workspace, describe(engine), engine.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)});
+      plans.push_back({plan,
+                       workspace,
+                       describe(engine),
+                       knobs_of(*configuration),
+                       engine.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)});
     }
   }
   return plans;

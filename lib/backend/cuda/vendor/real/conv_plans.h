@@ -38,6 +38,7 @@ struct ConvPlan {
   DescriptorPtr plan;
   std::size_t workspace_bytes = 0;
   std::string description;  ///< "engine 43, Winograd"
+  std::string knobs;        ///< of the engine: plans that differ in them alone are different ones
   bool tensor_cores = false;
 };
 

@@ -83,27 +83,31 @@ std::string fault_of(Device& device, const ConvArguments& c, const ConvPlan& pla
   return is_nan(device, trial.y) ? "" : "NaN is lost in the ReLU";
 }
 
-/// Removes plans with a fault and returns the first fault. A plan for whose trial there is no
-/// memory is kept, unless it has a ReLU, and says so.
+/// Removes plans with a fault, which not to run is as well, and returns the first fault. A plan for
+/// whose trial there is no memory is kept, unless it has a ReLU, and says so.
 std::string drop_faulty(Device& device,
                         const ConvKey& key,
                         const ConvArguments& c,
                         std::vector<ConvPlan>& plans) {
   std::string first;
   std::erase_if(plans, [&](ConvPlan& plan) {
-    const std::string name = to_string(key) + ", " + plan.description;
+    const std::string engine =
+        plan.description + (plan.knobs.empty() ? "" : ", knobs " + plan.knobs);
+    const std::string name = to_string(key) + ", " + engine;
     auto known = device.trials.find(name);
     try {
       if (known == device.trials.end()) {
         known = device.trials.emplace(name, fault_of(device, c, plan)).first;
       }
     } catch (const VendorError& error) {
-      if (error.failure() != Failure::out_of_memory) throw;
-      plan.description += ", not checked for lack of memory";
-      return c.relu;
+      if (error.failure() == Failure::out_of_memory) {
+        plan.description += ", not checked for lack of memory";
+        return c.relu;
+      }
+      known = device.trials.emplace(name, error.what()).first;
     }
     if (first.empty() && !known->second.empty()) {
-      first = fmt::format("{}: {}", plan.description, known->second);
+      first = fmt::format("{}: {}", engine, known->second);
     }
     return !known->second.empty();
   });
@@ -150,8 +154,9 @@ std::unique_ptr<Convolution> prepare_convolution(Device& device, const ConvKey& 
     if (fault.empty() || key.bias) return nullptr;
     throw VendorError(
         Failure::failed,
-        fmt::format(
-            "cuDNN computes {} wrongly: {}; use another release of cuDNN", to_string(key), fault));
+        fmt::format("no engine of cuDNN computes {}: {}; use another release of cuDNN",
+                    to_string(key),
+                    fault));
   }
   // Candidates are numbered in the order of the heuristics.
   const std::size_t best = choose(device, to_string(key) + ", heuristics B", plans.size(), [&] {

@@ -22,7 +22,7 @@ struct Device {
   Autotune autotune = Autotune::heuristic;
   std::size_t l2_bytes = 0;
   Choices choices;
-  /// The faults that trials of engines found, by convolution and engine; "": none.
+  /// The faults that trials of engines found, by convolution, engine and knobs; "": none.
   std::map<std::string, std::string> trials = {};
 };
 
