@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/json_field_parts.h"
 #include "core/ranges.h"
+#include "core/system.h"
 
 namespace halfstep {
 namespace {
@@ -231,6 +232,11 @@ void Reader::read(const Json& json, FieldRef field, const FieldOptions& options,
                         [&](std::string* text) {
                           if (!json.is_string()) return refuse(json, field, nullable);
                           *text = json.get<std::string>();
+                          if (options.utc && !unix_seconds(*text)) {
+                            violation(fmt::format("is {}, must be a time in UTC such as {}",
+                                                  shown(json),
+                                                  "2026-01-31T12:00:00Z"));
+                          }
                         },
                         [&](const MeasureRef& m) {
                           *m.value = std::nan("");

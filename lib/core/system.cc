@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -81,6 +82,28 @@ std::string executable_path() {
 
 std::string utc_now() {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
+
+std::optional<double> unix_seconds(std::string_view utc) {
+  constexpr std::string_view k_form = "0000-00-00T00:00:00Z";
+  if (utc.size() != k_form.size()) return std::nullopt;
+  for (std::size_t i = 0; i < utc.size(); ++i) {
+    const bool digit = utc[i] >= '0' && utc[i] <= '9';
+    if (k_form[i] == '0' ? !digit : utc[i] != k_form[i]) return std::nullopt;
+  }
+  const auto number = [&](std::size_t begin, std::size_t digits) {
+    int value = 0;
+    for (const char c : utc.substr(begin, digits)) value = 10 * value + (c - '0');
+    return value;
+  };
+  const std::chrono::year_month_day date{std::chrono::year(number(0, 4)),
+                                         std::chrono::month(static_cast<unsigned>(number(5, 2))),
+                                         std::chrono::day(static_cast<unsigned>(number(8, 2)))};
+  const int hour = number(11, 2), minute = number(14, 2), second = number(17, 2);
+  if (!date.ok() || hour > 23 || minute > 59 || second > 60) return std::nullopt;
+  const std::chrono::sys_days days = date;
+  return static_cast<double>(days.time_since_epoch().count()) * 86400.0 + hour * 3600.0 +
+         minute * 60.0 + second;
 }
 
 std::string utc_now_compact() {

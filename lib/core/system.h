@@ -4,7 +4,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace halfstep {
 
@@ -29,6 +31,8 @@ std::array<double, 3> load_average();
 std::string executable_path();
 /// UTC as 2026-01-31T12:00:00Z, of now.
 std::string utc_now();
+/// Seconds since 1970 of a time as utc_now() writes it; nothing for other text.
+std::optional<double> unix_seconds(std::string_view utc);
 /// UTC as 20260131T120000Z.
 std::string utc_now_compact();
 

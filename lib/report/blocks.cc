@@ -117,7 +117,7 @@ void Versions::fields(Fields& f) {
 }
 
 void Context::fields(Fields& f) {
-  f("date", date, "UTC");
+  f("date", date, {.doc = "UTC", .utc = true});
   f("host_name", host_name, "of the machine");
   f("executable", executable, "path of the program");
   f("num_cpus", num_cpus, {.doc = "processors this process may use", .min = 1});
@@ -263,8 +263,8 @@ void StudyRun::fields(Fields& f) {
   f("id", id, "of this study");
   f.text_or_null("directory", directory, "of its files");
   describe_command(f, command);
-  f("started_at", started_at, "UTC");
-  f("ended_at", ended_at, "UTC");
+  f("started_at", started_at, {.doc = "UTC", .utc = true});
+  f("ended_at", ended_at, {.doc = "UTC", .utc = true});
 }
 
 void MeanEstimate::fields(Fields& f) { describe_estimate(f, *this, "mean"); }

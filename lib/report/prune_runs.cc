@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/printable.h"
 #include "core/ranges.h"
-#include "report/export/timeline.h"
+#include "core/system.h"
 #include "report/run_dir.h"
 #include "report/run_files.h"
 #include "report/run_index.h"

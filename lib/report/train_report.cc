@@ -77,8 +77,8 @@ void RunBlock::fields(Fields& f) {
   f("id", id, "of this process' run");
   f.text_or_null("directory", directory, "of the run's files");
   describe_command(f, command);
-  f("started_at", started_at, "UTC");
-  f("ended_at", ended_at, "UTC; so far while running");
+  f("started_at", started_at, {.doc = "UTC", .utc = true});
+  f("ended_at", ended_at, {.doc = "UTC; so far while running", .utc = true});
   f.text_or_null("resumed_from", resumed_from, "checkpoint; null for a fresh run");
   f("restart_count", restart_count, "times the run was resumed");
   f("segments",

@@ -29,7 +29,7 @@ std::string Segment::machine() const {
 
 void Segment::fields(Fields& f) {
   f("first_ordinal", first_ordinal, "batches drawn before it");
-  f("started_at", started_at, "UTC");
+  f("started_at", started_at, {.doc = "UTC", .utc = true});
   f("host", host, "of the machine");
   f("device", device, "backend that computed");
   f("isa", isa, "strongest instruction set of the CPU's kernels");

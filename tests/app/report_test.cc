@@ -119,6 +119,11 @@ TEST_CASE("report: validation names the path of everything that was changed in a
       {"step_time.histogram", [](Json& r) { r["step_time"]["histogram"]["above"] = 1000; }},
       {"step_time.histogram", [](Json& r) { r["step_time"]["histogram"] = nullptr; }},
       {"samples.trained", [](Json& r) { r["samples"]["trained"] = 100000; }},
+      {"run.started_at", [](Json& r) { r["run"]["started_at"] = "yesterday"; }},
+      {"run.ended_at", [](Json& r) { r["run"]["ended_at"] = "2026-02-30T12:00:00Z"; }},
+      {"run.segments[0].started_at",
+       [](Json& r) { r["run"]["segments"][0]["started_at"] = "2026-01-31 12:00:00"; }},
+      {"context.date", [](Json& r) { r["context"]["date"] = ""; }},
   };
   for (const Row& row : rows) {
     CAPTURE(row.path);

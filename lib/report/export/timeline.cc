@@ -1,26 +1,11 @@
 #include "report/export/timeline.h"
 
-#include <chrono>
 #include <cmath>
 #include <limits>
 
-namespace halfstep::report {
+#include "core/system.h"
 
-std::optional<double> unix_seconds(const std::string& utc) {
-  int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0;
-  if (std::sscanf(
-          utc.c_str(), "%4d-%2d-%2dT%2d:%2d:%2dZ", &year, &month, &day, &hour, &minute, &second) !=
-      6) {
-    return std::nullopt;
-  }
-  const std::chrono::year_month_day date{std::chrono::year(year),
-                                         std::chrono::month(static_cast<unsigned>(month)),
-                                         std::chrono::day(static_cast<unsigned>(day))};
-  if (!date.ok()) return std::nullopt;
-  const std::chrono::sys_days days = date;
-  return static_cast<double>(days.time_since_epoch().count()) * 86400.0 + hour * 3600.0 +
-         minute * 60.0 + second;
-}
+namespace halfstep::report {
 
 double start_of(const TrainReport& report) {
   return unix_seconds(report.run.started_at).value_or(0);

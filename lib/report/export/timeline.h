@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,10 +8,7 @@
 
 namespace halfstep::report {
 
-/// Seconds since 1970 of "2026-01-31T12:00:00Z"; nothing for other text.
-std::optional<double> unix_seconds(const std::string& utc);
-
-/// The same of a run's start; 0 where it is not known.
+/// Seconds since 1970 of a run's start; 0 where it is not known.
 double start_of(const TrainReport& report);
 
 /// Batches drawn after the batch with this ordinal.
