@@ -119,8 +119,13 @@ int explain_graph_file(const GraphFileFlags& flags) {
           "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_INFERLIST_REMOVE=Mul,RealDiv")) {
     print_warnings({*unscaling});
   }
-  const bool failed = report.result.status == precision::RewriteStatus::failed;
-  return failed && flags.strict ? static_cast<int>(ErrorKind::config) : 0;
+  if (report.result.status != precision::RewriteStatus::failed) return 0;
+  log(LogLevel::error,
+      fmt::format(
+          "{}: the rewrite failed, as TensorFlow's would, and leaves the graph as it is: {}",
+          flags.path,
+          report.result.message));
+  return static_cast<int>(ErrorKind::config);
 }
 
 }  // namespace halfstep::app

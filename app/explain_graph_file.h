@@ -20,7 +20,6 @@ struct GraphFileFlags {
   std::string level;
   std::string arch;
   std::optional<std::int64_t> cuda_version, cudnn_version;
-  bool strict = false;
   std::string format;  ///< table, json or dot
   /// precision.lists.<list>.<add|remove>=[Op,...] and precision.rewrite_rules=...
   std::vector<config::Override> settings;
@@ -28,7 +27,7 @@ struct GraphFileFlags {
 
 void declare(CLI::App& command, GraphFileFlags& flags);
 
-/// Prints the report; returns 0, or 2 with --strict when the rewrite failed.
+/// Prints the report; returns 0, or 2 and an error on stderr when the rewrite failed.
 /// Errors: UserError(config) for malformed files and flags.
 int explain_graph_file(const GraphFileFlags& flags);
 

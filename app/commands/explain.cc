@@ -179,7 +179,6 @@ std::function<int()> declare_explain(CLI::App& command) {
       refuse_config_flags(given);
       apply_logging(state->run);
       state->graph.arch = state->arch;
-      state->graph.strict = state->run.strict;
       state->graph.format = state->run.json ? "json" : state->format;
       state->graph.settings = state->run.settings;
       if (state->run.tensorflow) {

@@ -361,6 +361,20 @@ TEST_CASE("rewrite: a given graph that unscales in float16 is warned about") {
   CHECK(contains(run({"--infer-follows"}).err, "it is --tensorflow 2.20+ now"));
 }
 
+TEST_CASE("rewrite: a given graph that cannot be rewritten is printed as it is, and ends with 2") {
+  const TemporaryDirectory directory;
+  write_text(directory.file("g.txt"), "x = Const\na = MatMul(x, x)\nb = Nope(a)\n");
+  for (const char* format : {"table", "json", "dot"}) {
+    CAPTURE(format);
+    const Finished end =
+        halfstep({"explain", "--graph", "g.txt", "--format", format}, directory.path());
+    CHECK(end.exit_code == 2);
+    CHECK(contains(end.err, "g.txt: the rewrite failed"));
+    CHECK(contains(end.err, "Op type not registered 'Nope' in node b"));
+    CHECK(contains(end.out, "Nope"));
+  }
+}
+
 TEST_CASE("rewrite: TensorFlow's variables are heeded in training, and wrong ones only warned of") {
   const TemporaryDirectory directory;
   write_config(directory);
