@@ -134,7 +134,16 @@ Node load_value(std::string_view text, const std::string& origin, Diagnostics& d
   const LoadOptions defaults;
   const Limits limits{defaults.max_nodes, defaults.max_tree_bytes, defaults.max_depth};
   Diagnostics inside;
-  Node value = parse_yaml(text, origin, limits, inside).value_or(Node());
+  Node value;
+  try {
+    value = parse_yaml(text, origin, limits, inside).value_or(Node());
+  } catch (const UserError&) {
+    // Behind a key an open list is called one; at the start of a text it is taken for a key.
+    if (text.starts_with('[') || text.starts_with('{')) {
+      parse_yaml(fmt::format("value: {}", text), origin, limits, inside);
+    }
+    throw;
+  }
   for (const Problem& problem : inside.problems()) {
     diagnostics.error(where, problem.message, problem.hint);
   }

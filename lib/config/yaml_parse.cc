@@ -5,6 +5,7 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <map>
 #include <sstream>
@@ -14,6 +15,7 @@
 
 #include "config/yaml.h"
 #include "core/printable.h"
+#include "core/ranges.h"
 
 namespace halfstep::config {
 namespace {
@@ -316,7 +318,15 @@ class TreeBuilder final : public YAML::EventHandler {
   } else if (error.msg == "illegal map value") {
     hint = "text with ': ' in it needs quotes";
   }
-  std::string what = error.msg == "bad file" ? "nested too deep" : error.msg;
+  struct Reworded {
+    std::string_view message, words;
+  };
+  static constexpr std::array k_reworded{
+      Reworded{"bad file", "nested too deep"},
+      Reworded{"end of sequence flow not found", "the ] of a list is not found"},
+      Reworded{"end of map flow not found", "the } of a map is not found"}};
+  const Reworded* reworded = find_or_null(k_reworded, error.msg, &Reworded::message);
+  std::string what = reworded != nullptr ? std::string(reworded->words) : error.msg;
   // yaml-cpp 0.8 appends the anchor's name, which is at `where` in the file.
   constexpr std::string_view k_no_anchor = "the referenced anchor is not defined";
   if (what.starts_with(k_no_anchor)) what = k_no_anchor;

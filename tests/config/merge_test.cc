@@ -224,6 +224,11 @@ TEST_CASE("set: a path that leads nowhere is an error that says why") {
        "--set a=@x: error: not valid YAML: unknown token (--set-str takes the value as it stands)"},
       {k_set,
        "a: 1",
+       "a=[1",
+       "--set a=[1: error: not valid YAML: the ] of a list is not found (--set-str takes the value "
+       "as it stands)"},
+      {k_set,
+       "a: 1",
        "a={b: 1, b: 2}",
        "--set a={b: 1, b: 2}: error: duplicate key 'b' (first at line 1)"},
       {k_unset, "a: 1", "b", "--unset b: error: there is nothing to unset"},
