@@ -39,16 +39,19 @@ Resume find_resume(const RunOptions& options,
   if (word == "auto") {
     const std::string run_dir = options.run_dir.empty() ? latest_run(run_name) : options.run_dir;
     if (run_dir.empty()) return {true, "", ""};
-    return {true, train::find_checkpoint(run_dir).value_or(""), run_dir};
+    Resume resume{true, "", run_dir};
+    resume.checkpoint = train::find_checkpoint(run_dir, resume.warnings).value_or("");
+    return resume;
   }
-  const auto checkpoint = train::find_checkpoint(word);
+  std::vector<std::string> warnings;
+  const auto checkpoint = train::find_checkpoint(word, warnings);
   if (!checkpoint) {
     throw UserError(
         ErrorKind::data,
         {word, 0, 0, ""},
         fs::exists(word) ? "holds no complete checkpoint" : "there is no such checkpoint");
   }
-  Resume resume{true, *checkpoint, options.run_dir};
+  Resume resume{true, *checkpoint, options.run_dir, std::move(warnings)};
   if (resume.run_dir.empty()) resume.run_dir = resume.origin();
   return resume;
 }

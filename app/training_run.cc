@@ -253,6 +253,7 @@ void claim(const RunOptions& options,
       log_info("{}: no checkpoint yet, so training starts at its beginning", claimed.path());
     }
   }
+  for (const std::string& warning : resume.warnings) log_warning("{}", warning);
   start.changed = check_settings(resume, spec, flags.resume.allowed);
 }
 
@@ -427,8 +428,7 @@ int train_among(const RunOptions& options, const TrainFlags& flags, const Ranks&
     return train_and_report(
         options, start, *start.directory, session, std::move(train_options), ranks);
   }
-  const std::string place = ranks.from_first("");
-  train_options.directory = [place] { return place; };
+  train_options.directory = [place = ranks.from_first("")] { return place; };
   train_options.saves = false;
   return train_silently(session, std::move(train_options), ranks);
 }

@@ -23,8 +23,9 @@ struct ResumeFlags {
 
 struct Resume {
   bool asked = false;
-  std::string checkpoint;  ///< "" for a run that starts at its beginning
-  std::string run_dir;     ///< the run directory, "" by default
+  std::string checkpoint;               ///< "" for a run that starts at its beginning
+  std::string run_dir;                  ///< the run directory, "" by default
+  std::vector<std::string> warnings{};  ///< of checkpoints that were passed over, not yet printed
 
   /// The directory of the run that wrote the checkpoint; "" without one.
   std::string origin() const;

@@ -314,6 +314,14 @@ void prune_checkpoints(const std::string& run_dir, std::int64_t keep) {
 }
 
 std::optional<std::string> find_checkpoint(const std::string& path) {
+  std::vector<std::string> warnings;
+  std::optional<std::string> found = find_checkpoint(path, warnings);
+  for (const std::string& warning : warnings) log_warning("{}", warning);
+  return found;
+}
+
+std::optional<std::string> find_checkpoint(const std::string& path,
+                                           std::vector<std::string>& warnings) {
   if (fs::exists(fs::path(path) / k_done)) return path;
   std::vector<std::string> have = list_checkpoints(path);
   std::vector<Problem> problems;
@@ -324,7 +332,8 @@ std::optional<std::string> find_checkpoint(const std::string& path) {
   }
   if (have.empty() && !problems.empty()) throw UserError(ErrorKind::data, problems);
   for (const Problem& problem : problems) {
-    log_warning("{} {}; {} is taken instead", problem.where.file, problem.message, have.back());
+    warnings.push_back(fmt::format(
+        "{} {}; {} is taken instead", problem.where.file, problem.message, have.back()));
   }
   if (have.empty()) return std::nullopt;
   return have.back();

@@ -76,5 +76,8 @@ std::optional<std::string> find_last_beside(const std::string& checkpoint);
 /// warning names damaged ones that were skipped. Nothing when there is none. Errors:
 /// UserError(data) when all checkpoints of a run directory are damaged.
 std::optional<std::string> find_checkpoint(const std::string& path);
+/// The same; says nothing itself, the warnings go to `warnings`.
+std::optional<std::string> find_checkpoint(const std::string& path,
+                                           std::vector<std::string>& warnings);
 
 }  // namespace halfstep::train

@@ -257,8 +257,10 @@ TEST_CASE("resume: a damaged checkpoint is passed over for the newest one that i
   const Finished end = train(directory, "run", {"--resume", "auto"});
   CAPTURE(end.err);
   REQUIRE(end.exit_code == 0);
-  CHECK(end.err.find("step-000009 is damaged: model.safetensors is not as it was written") !=
-        std::string::npos);
+  const std::string_view damaged =
+      "step-000009 is damaged: model.safetensors is not as it was written";
+  CHECK(end.err.find(damaged) != std::string::npos);
+  CHECK(end.err.find(damaged) == end.err.rfind(damaged));  // once
   CHECK(end.err.find("step-000006 is taken instead") != std::string::npos);
   CHECK(final_hash(directory, "run") == final_hash(directory, "whole"));
   // Named itself, it is refused.
