@@ -1,7 +1,9 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <memory>
 
@@ -31,14 +33,19 @@ struct EvalFlags {
 };
 
 const data::SplitView& rows(const train::Session& session, const std::string& split) {
-  const data::SplitView& rows = split == "test"         ? session.test_rows()
-                                : split == "validation" ? session.validation_rows()
-                                                        : session.train_rows();
-  if (rows.samples() == 0) {
-    throw UserError(
-        ErrorKind::config, {"--split", 0, 0, ""}, fmt::format("the data has no {} samples", split));
+  const std::array splits{std::pair("train", &session.train_rows()),
+                          std::pair("validation", &session.validation_rows()),
+                          std::pair("test", &session.test_rows())};
+  std::vector<std::string> others;
+  for (const auto& [name, rows] : splits) {
+    if (rows->samples() == 0) continue;
+    if (name == split) return *rows;
+    others.push_back(fmt::format("--split {}", name));
   }
-  return rows;
+  throw UserError(ErrorKind::config,
+                  {"--split", 0, 0, ""},
+                  fmt::format("the data has no {} samples", split),
+                  fmt::format("it has those of {}", fmt::join(others, " and ")));
 }
 
 /// The arrays `predictions` and `labels`, of several outputs `predictions_<output>` and

@@ -183,6 +183,39 @@ TEST_CASE("run: eval of a folder that belongs to no run says so") {
   CHECK(run(directory, {"eval"}).exit_code == 2);
 }
 
+TEST_CASE("run: eval of a split that the data does not have names those that it has") {
+  const TemporaryDirectory directory;
+  const Tensor x(DType::float32, {20, 4}), y(DType::int32, {20});
+  std::fill_n(x.as<float>(), 80, 0.5F);
+  std::fill_n(y.as<std::int32_t>(), 20, 1);
+  const std::array<data::NamedTensor, 2> arrays{{{"x_train", x.view()}, {"y_train", y.view()}}};
+  data::write_npz(directory.file("data.npz"), arrays);
+  write_text(
+      directory.file("run.yaml"),
+      "data: {format: npz, path: data.npz}\nmodel: {input: [4], layers: [{type: dense, units: "
+      "2, activation: softmax}]}\nloss: sparse_categorical_crossentropy\noptimizer: sgd\n");
+  for (const auto& [split, hint] : {std::pair("0", "it has those of --split train"),
+                                    std::pair("0.5", "--split train and --split validation")}) {
+    const std::string name = std::string("run") + split;
+    REQUIRE(run(directory,
+                {"train",
+                 "run.yaml",
+                 "--run-dir",
+                 name,
+                 "--set",
+                 std::string("data.validation_split=") + split,
+                 "--batch-size",
+                 "5"})
+                .exit_code == 0);
+    const Finished end = run(directory, {"eval", name});
+    CAPTURE(end.err);
+    CHECK(end.exit_code == 2);
+    CHECK(holds(end.err, "--split: error: the data has no test samples"));
+    CHECK(holds(end.err, hint));
+    CHECK(run(directory, {"eval", name, "--split", "train"}).exit_code == 0);
+  }
+}
+
 TEST_CASE("run: a config that describes another model is refused by the names of its keys") {
   const TemporaryDirectory directory;
   write_config(directory);
