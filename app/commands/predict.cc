@@ -13,7 +13,9 @@
 #include "command.h"
 #include "core/log.h"
 #include "data/file.h"
+#include "data/file_kind.h"
 #include "data/image.h"
+#include "data/image_folder.h"
 #include "data/inputs.h"
 #include "data/tensor_files.h"
 #include "open_device.h"
@@ -89,6 +91,10 @@ Tensor read_samples(const std::string& path, const Preparation& preparation) {
                                      path, preparation.table->spec, text->spec, text->vocabulary)
                                : data::read_windows(path, text->spec, text->vocabulary);
     }
+    const std::string kind = data::file_kind_of(path).name;
+    if (!preparation.table && (kind.ends_with(" image") || kind == "text")) {
+      return data::read_image(path, preparation.pictures);  // which says why it is none
+    }
     if (!preparation.table) return data::read_idx(path);
     return data::read_features(path, preparation.table->spec, preparation.table->encoding);
   }
@@ -104,7 +110,8 @@ Tensor read_samples(const std::string& path, const Preparation& preparation) {
       fmt::format("has {} arrays and none is called x, images or x_test", names.size()));
 }
 
-/// The input files, with folders replaced by the images in them in the order of their names.
+/// The input files, with folders replaced by the pictures in and below them in the order of their
+/// paths.
 std::vector<std::string> files_of(std::vector<std::string> inputs,
                                   const std::vector<std::string>& more) {
   inputs.insert(inputs.end(), more.begin(), more.end());
@@ -114,17 +121,7 @@ std::vector<std::string> files_of(std::vector<std::string> inputs,
       files.push_back(input);
       continue;
     }
-    std::vector<std::string> found;
-    for (const fs::directory_entry& entry : fs::directory_iterator(input)) {
-      if (entry.is_regular_file() && data::is_image(entry.path().string())) {
-        found.push_back(entry.path().string());
-      }
-    }
-    if (found.empty()) {
-      throw UserError(
-          ErrorKind::data, {input, 0, 0, ""}, "holds no pictures (JPEG, PGM, PNG or PPM files)");
-    }
-    std::ranges::sort(found);
+    const std::vector<std::string> found = data::pictures_below(input);
     files.insert(files.end(), found.begin(), found.end());
   }
   if (!files.empty()) return files;
@@ -185,7 +182,7 @@ std::int64_t append_samples(const std::string& path,
   const auto count = count_samples(tensor.shape(), sample);
   if (!count) {
     fail(fmt::format(
-        "holds {}, the model takes images of {}", to_string(stored), to_string(sample)));
+        "holds {}, the model takes samples of {}", to_string(stored), to_string(sample)));
   }
   const bool bytes = tensor.dtype() == DType::uint8;
   if (bytes && !preparation.trained_on_bytes && !preparation.scale) {
@@ -198,7 +195,7 @@ std::int64_t append_samples(const std::string& path,
   const std::span<float> values = std::span(to).subspan(first);
   const auto broken = std::ranges::find_if(values, [](float x) { return !std::isfinite(x); });
   if (broken != values.end()) {
-    fail(fmt::format("image {} has {}", (broken - values.begin()) / sample.elements(), *broken));
+    fail(fmt::format("sample {} has {}", (broken - values.begin()) / sample.elements(), *broken));
   }
   // The model applies its own scale afterwards; bytes without a scale are mapped to [0, 1].
   if (bytes && !preparation.scale) {
@@ -316,7 +313,8 @@ std::function<int()> declare_predict(CLI::App& command) {
   command.add_option(
       "INPUT",
       state->inputs,
-      "samples: JPEG, PNG, PGM, PPM, IDX, NPY, NPZ, CSV or text files, or folders of pictures");
+      "samples: JPEG, PNG, PGM, PPM, IDX, NPY, NPZ, CSV or text files, or folders of pictures, "
+      "with those in folders below");
   command.add_option("--input", state->more_inputs, "the same")->allow_extra_args(false);
   command.add_option("--output",
                      state->output,

@@ -281,6 +281,32 @@ ImageFolder list_image_folder(const DataOptions& options) {
   return folder;
 }
 
+std::vector<std::string> pictures_below(const std::string& folder) {
+  std::vector<std::string> pictures, others;
+  std::vector<std::string> open{folder};
+  while (!open.empty()) {
+    const std::string path = std::move(open.back());
+    open.pop_back();
+    const Listing listing = list_folder(path);
+    for (const std::string& name : listing.files) {
+      const std::string file = inside(path, name);
+      (is_image(file) ? pictures : others).push_back(file);
+    }
+    for (const std::string& name : listing.folders) open.push_back(inside(path, name));
+  }
+  if (pictures.empty()) throw file_error(folder, "holds no pictures (JPEG, PGM, PNG or PPM files)");
+  std::ranges::sort(pictures);
+  if (!others.empty()) {
+    log_warning(
+        "{}: {} of {} files are no pictures (JPEG, PGM, PNG or PPM) and are left out, such as {}",
+        folder,
+        others.size(),
+        others.size() + pictures.size(),
+        *std::ranges::min_element(others));
+  }
+  return pictures;
+}
+
 std::vector<std::string> image_folder_files(const DataOptions& options) {
   const ImageFolder folder = list_image_folder(options);
   std::vector<std::string> files;

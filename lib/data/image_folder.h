@@ -34,6 +34,11 @@ struct ImageFolder {
 /// one that gives no test picture.
 ImageFolder list_image_folder(const DataOptions& options);
 
+/// The pictures in a folder and in all folders below it, by path. Files that are no pictures are
+/// left out, with a warning that names the first of them; files and folders whose names begin with
+/// a dot are left out. Errors: UserError(data) for a folder that cannot be read or has no picture.
+std::vector<std::string> pictures_below(const std::string& folder);
+
 /// All pictures of the folder, by name. Errors: as list_image_folder.
 std::vector<std::string> image_folder_files(const DataOptions& options);
 

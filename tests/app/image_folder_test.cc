@@ -79,6 +79,17 @@ TEST_CASE("image folder: a run names its classes in reports, evaluations and pre
   CHECK(predicted.exit_code == 0);
   CHECK(predicted.out.starts_with("     0  class   1  swan "));
   CHECK(holds(predicted.out, "\n     1  class   0  owl "));
+  // A folder of the classes, with a file that is no picture: each picture by its path.
+  write_text(directory.path() / "birds/swan/notes.txt", "seen at dawn");
+  const Finished all = halfstep({"predict", "run", "birds"}, directory.path());
+  CAPTURE(all.err);
+  CHECK(all.exit_code == 0);
+  CHECK(lines(all.out).size() == 80);
+  CHECK(holds(all.out, "birds/owl/0.pgm\n"));
+  CHECK(holds(all.out, "birds/swan/9.pgm\n"));
+  CHECK(holds(all.err, "birds: 1 of 81 files are no pictures"));
+  CHECK(holds(all.err, "such as birds/swan/notes.txt"));
+  fs::remove(directory.path() / "birds/swan/notes.txt");
   REQUIRE(
       halfstep({"report", "export", "run", "--format", "html", "-o", "r.html"}, directory.path())
           .exit_code == 0);
@@ -86,6 +97,10 @@ TEST_CASE("image folder: a run names its classes in reports, evaluations and pre
   CHECK(holds(page, "owl"));
   CHECK(holds(page, "swan"));
 
+  write_text(directory.file("moving.gif"), "GIF89a");
+  const Finished gif = halfstep({"predict", "run", "moving.gif"}, directory.path());
+  CHECK(gif.exit_code == 3);
+  CHECK(holds(gif.err, "is not a picture that can be read"));
   // Another size is refused, or brought to the right one where the run resizes.
   write_picture(directory, "large.pgm", 50, 200);
   const Finished refused = halfstep({"predict", "run", "large.pgm"}, directory.path());

@@ -210,9 +210,9 @@ TEST_CASE("predict: images that the model was not made for are refused") {
     std::string_view file, says;
   };
   for (const Case& c :
-       {Case{"colour.ppm", "holds [28, 28, 3], the model takes images of [28, 28, 1]"},
-        Case{"small.idx", "holds [2, 14, 28], the model takes images of [28, 28, 1]"},
-        Case{"nan.npz", "image 1 has nan"}}) {
+       {Case{"colour.ppm", "holds [28, 28, 3], the model takes samples of [28, 28, 1]"},
+        Case{"small.idx", "holds [2, 14, 28], the model takes samples of [28, 28, 1]"},
+        Case{"nan.npz", "sample 1 has nan"}}) {
     CAPTURE(c.file);
     const Finished end =
         halfstep({"predict", "run.yaml", "--checkpoint", "run", "--input", std::string(c.file)},
