@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "command.h"
+#include "config/warning_codes.h"
 #include "core/log.h"
 #include "data/file.h"
 #include "data/file_kind.h"
@@ -25,6 +26,7 @@
 #include "train/checkpoint.h"
 #include "train/session.h"
 #include "used_run.h"
+#include "warnings.h"
 
 namespace halfstep::app {
 namespace {
@@ -225,6 +227,7 @@ Asked read_inputs(const PredictFlags& state,
   asked.data.source = trained_on.source;
   asked.data.classes = trained_on.classes;
   asked.data.sample_shape = sample;
+  asked.data.table = trained_on.table;
   asked.data.train.labels = Tensor(DType::int32, {dims[0]});
   asked.data.train.images = Tensor(DType::float32, Shape(dims));
   std::ranges::copy(values, asked.data.train.images.as<float>());
@@ -266,6 +269,10 @@ int predict(const PredictFlags& state) {
   spec.training.batch_size = std::min(samples, together);
   spec.training.validation_batch_size = spec.training.batch_size;
   train::Session session(spec, asked.data, device, nn::Purpose::predict);
+  // The run has told the others.
+  for (const config::Warning& warning : session.warnings()) {
+    if (warning.code == config::k_infinite_input) tell_warnings({&warning, 1});
+  }
   train::load_weights(used.checkpoint, session.state());
   const std::vector<Tensor> outputs = train::predict(session, asked.data.train.images.view());
 

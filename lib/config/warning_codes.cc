@@ -68,6 +68,12 @@ constexpr std::array k_codes{
     WarningCode{k_untrained_weights,
                 "A layer has weights that no gradient of the loss reaches.",
                 "Connect the layer with an output, or give it trainable: false."},
+    WarningCode{
+        k_infinite_input,
+        "Samples have values of 65520 or more, which are infinite in float16, and the model takes "
+        "its input in float16: their steps are skipped, or their results are not finite.",
+        "Standardise the values or give a smaller data.scale; or use float32, or bfloat16, which "
+        "has its range."},
     WarningCode{k_half_output,
                 "The output of the model has 16 bits, so that probabilities lose digits.",
                 "Give the last layer dtype: float32."},

@@ -88,6 +88,7 @@ inline constexpr OpHandle k_rnn_grad{"RNNGrad"};
 inline constexpr OpHandle k_select{"Select"};
 inline constexpr OpHandle k_select_v2{"SelectV2"};
 inline constexpr OpHandle k_sigmoid{"Sigmoid"};
+inline constexpr OpHandle k_slice{"Slice"};
 inline constexpr OpHandle k_softmax{"Softmax"};
 inline constexpr OpHandle k_softmax_loss{"SoftmaxLoss"};
 inline constexpr OpHandle k_softmax_cross_entropy_with_logits{"SoftmaxCrossEntropyWithLogits"};

@@ -13,6 +13,7 @@
 #include "graph/op_handles.h"
 #include "nn/losses/loss.h"
 #include "passes/lowering.h"
+#include "train/half_inputs.h"
 
 namespace halfstep::train {
 namespace {
@@ -222,6 +223,16 @@ Session::Session(const config::RunSpec& spec,
   }
   warnings_.insert(warnings_.end(), prepared_.warnings.begin(), prepared_.warnings.end());
   for (config::Warning& warning : nn::graph_warnings(spec_, step_spec_, prepared_.graph)) {
+    warnings_.push_back(std::move(warning));
+  }
+  const bool trains = purpose != nn::Purpose::predict;
+  for (config::Warning& warning : half_input_warnings(spec_,
+                                                      step_spec_,
+                                                      prepared_.graph,
+                                                      dataset_,
+                                                      {{trains ? "training" : "", &train_rows_},
+                                                       {"validation", &validation_rows_},
+                                                       {"test", &test_rows_}})) {
     warnings_.push_back(std::move(warning));
   }
   std::size_t state_bytes = 0;

@@ -83,6 +83,34 @@ TEST_CASE("table: a run keeps its encoding, evaluates by it and predicts rows wi
   CHECK(final_hash(directory, "half") == final_hash(directory, "float32"));
 }
 
+TEST_CASE("table: float16 does not hold a column of large numbers, which is told of by its name") {
+  const TemporaryDirectory directory;
+  std::string rows = "income,age,kind\n";
+  for (int i = 0; i < 40; ++i) {
+    rows += std::to_string(i % 2 == 0 ? 1000000 : 20000) + "," + std::to_string(20 + i) +
+            (i % 2 == 0 ? ",rich\n" : ",poor\n");
+  }
+  write_text(directory.path() / "people.csv", rows);
+  write_text(directory.path() / "run.yaml",
+             "data: {format: csv, path: people.csv, table: {target: kind, standardize: false}}\n"
+             "model: {input: [2], layers: [{type: dense, units: 2, name: d}, {type: softmax, "
+             "dtype: float32}]}\n"
+             "loss: sparse_categorical_crossentropy\noptimizer: sgd\n"
+             "precision: {policy: mixed_float16}\ntraining: {epochs: 1, batch_size: 8}\n");
+  const std::string_view told =
+      "samples have values of the column 'income' that are infinite in float16";
+  const Finished trained = train(directory, "run");
+  CHECK(holds(trained.err, "W122 run.yaml:1:7: data: 20 of 40 training"));
+  CHECK(holds(trained.err, told));
+  CHECK(holds(trained.err, "data.table.standardize: true"));
+  const Finished predicted = halfstep({"predict", "run", "people.csv"}, directory.path());
+  CHECK(holds(predicted.err, "20 of 40 samples have values of the column 'income'"));
+  CHECK(train(directory, "strict", {"--strict"}).exit_code == 2);
+  const Finished good = train(directory, "good", {"--set", "data.table.standardize=true"});
+  CHECK(good.exit_code == 0);
+  CHECK_FALSE(holds(good.err, "W122"));
+}
+
 TEST_CASE("table: data info shows the columns, and the errors of a config say what is needed") {
   const TemporaryDirectory directory;
   write_text(directory.path() / "fruit.csv", fruit(160, true));
