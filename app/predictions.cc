@@ -123,7 +123,7 @@ Kind kind_of(const nn::TrainedOutput& output, const Shape& shape, bool has_class
   const bool positions = shape.rank() > 1 && shape.back() < shape.elements();
   const bool events = nn::of_events(output.loss->label_kind());
   const bool several = positions || (shape.elements() > 1 && !has_classes);
-  if (config::is_regression(output.loss_type) || (events && several)) return Kind::values;
+  if (output.has_values() || (events && several)) return Kind::values;
   return positions ? Kind::classes : Kind::one_class;
 }
 

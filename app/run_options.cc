@@ -96,23 +96,24 @@ data::DataOptions data_options(const LoadedConfig& loaded) {
   options.sample_weight = spec.sample_weight.value_or("");
   options.labels_are_values = loaded.spec.regression();
   Diagnostics checked;  // load_config did
-  for (const config::TrainedOutput& output : config::trained_outputs(loaded.spec, checked)) {
-    options.labels_are_class_numbers =
-        nn::make_loss(output.loss, checked)->label_kind() == nn::LabelKind::classes;
-    if (!output.key.empty()) {
-      options.outputs.push_back({output.key, options.labels_are_class_numbers});
-    }
+  const nn::StepSpec step = nn::read_step_spec(loaded.spec, checked);
+  for (const nn::TrainedOutput& output : step.outputs) {
+    options.labels_are_class_numbers = output.loss->label_kind() == nn::LabelKind::classes;
+    if (output.key.empty()) continue;
+    data::LabelPart& part =
+        options.outputs.emplace_back(data::LabelPart{output.key, options.labels_are_class_numbers});
+    part.absent = !output.is_labelled();
+    if (part.absent) part.shape = {0};
   }
   options.validation_split = spec.validation_split;
   options.text = spec.text;
   options.encoding = loaded.table;
   options.vocabulary = loaded.text;
   options.scale = spec.scale;
-  const nn::Model model = nn::read_model(loaded.spec, checked);
-  if (model.inputs.size() > 1) {
-    options.inputs = study::input_parts(model);
+  if (step.model.inputs.size() > 1) {
+    options.inputs = study::input_parts(step.model);
   } else {
-    options.model_input = model.inputs.at(0).shape;
+    options.model_input = step.model.inputs.at(0).shape;
   }
   // options.seed stays 0: the content of a generated set does not depend on the seed of the run.
   options.train_samples = spec.train_samples;

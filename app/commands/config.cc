@@ -29,6 +29,10 @@ nn::DataShape fitting_data(const nn::StepSpec& step_spec) {
     // A class at each position.
     data.label = classes ? Shape(shape.dims().first(shape.rank() - 1)) : shape;
     data.label_dtype = classes ? DType::int32 : DType::float32;
+    if (!output.is_labelled()) {
+      data.label = {0};
+      data.label_dtype = DType::float32;
+    }
     data.labels.push_back({data.label_dtype, data.label});
   }
   if (data.labels.size() == 1) {

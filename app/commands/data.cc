@@ -154,10 +154,13 @@ void print_samples(const data::Dataset& set) {
     }
     std::string label;
     for (std::size_t k = 0; k < set.outputs.size(); ++k) {
+      if (set.outputs[k].absent) continue;
       const Tensor own = data::labels_of(train.labels.view(), set.outputs, k);
       const std::int64_t count = set.outputs[k].shape.elements();
-      label += fmt::format(
-          "{}{}{}", k > 0 ? "  " : "", set.outputs[k].name, beginning(own, i * count, count));
+      label += fmt::format("{}{}{}",
+                           label.empty() ? "" : "  ",
+                           set.outputs[k].name,
+                           beginning(own, i * count, count));
     }
     if (set.outputs.empty() && train.labels.shape().rank() == 1) {
       const double number = element_as_double(train.labels.view(), i);
@@ -189,6 +192,7 @@ int info(const Info& flags) {
     }
     for (const data::LabelPart& part : set.outputs) {
       if (!report.outputs) report.outputs.emplace();
+      if (part.absent) continue;
       report.outputs->push_back({part.name, {part.shape.begin(), part.shape.end()}, part.classes});
     }
     report.sample_shape.assign(set.sample_shape.begin(), set.sample_shape.end());
@@ -223,6 +227,10 @@ int info(const Info& flags) {
     print_line("input {:<18} {}", part.name, to_string(part.shape));
   }
   for (const data::LabelPart& part : set.outputs) {
+    if (part.absent) {
+      print_line("output {:<17} no labels, as it has neither a loss nor metrics", part.name);
+      continue;
+    }
     const std::string kind = part.classes > 0 ? fmt::format("{} classes", part.classes) : "numbers";
     const std::string shape = part.shape.rank() == 0 ? "" : to_string(part.shape) + ", ";
     print_line("output {:<17} {}{}", part.name, shape, kind);

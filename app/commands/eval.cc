@@ -49,7 +49,8 @@ const data::SplitView& rows(const train::Session& session, const std::string& sp
 }
 
 /// The arrays `predictions` and `labels`, of several outputs `predictions_<output>` and
-/// `labels_<output>` of each; outputs of real values have no predictions.
+/// `labels_<output>` of each; outputs of real values have no predictions, and those without loss
+/// and metrics no labels.
 void write_predictions(const std::string& path,
                        const train::Evaluation& result,
                        const data::Dataset& dataset,
@@ -61,18 +62,21 @@ void write_predictions(const std::string& path,
     const bool several = result.outputs.size() > 1;
     const std::string behind = several ? "_" + output.output : "";
     TensorView own = labels;
-    if (several) {
+    if (several && dataset.outputs[i].absent) {
+      own = {};
+    } else if (several) {
       tensors.push_back(data::labels_of(labels, dataset.outputs, i));
       own = tensors.back().view();
     }
     if (!several || !output.predictions.empty()) {
       const auto count = static_cast<std::int64_t>(output.predictions.size());
-      Tensor predicted(DType::int64, count == own.elements() ? own.shape : Shape{count});
+      const bool alike = own.data != nullptr && count == own.elements();
+      Tensor predicted(DType::int64, alike ? own.shape : Shape{count});
       std::ranges::copy(output.predictions, predicted.as<std::int64_t>());
       arrays.push_back({"predictions" + behind, predicted.view()});
       tensors.push_back(std::move(predicted));
     }
-    arrays.push_back({"labels" + behind, own});
+    if (own.data != nullptr) arrays.push_back({"labels" + behind, own});
   }
   data::write_npz(path, arrays);
 }

@@ -85,7 +85,7 @@ std::vector<TrainedOutput> trained_outputs(const RunSpec& spec, Diagnostics& dia
       diagnostics.error(spec.where("loss_weights"),
                         "weighs the losses of several outputs, and the model has one");
     }
-    return {{"", "", by_name ? Typed{} : spec.loss, 1}};
+    return {{"", "", by_name ? Typed{} : spec.loss}};
   }
   const std::vector<std::string>& names = spec.model.outputs;
   if (by_name) check_names(spec.loss.node, names, diagnostics);
@@ -94,19 +94,31 @@ std::vector<TrainedOutput> trained_outputs(const RunSpec& spec, Diagnostics& dia
   }
   std::vector<TrainedOutput> outputs;
   for (const std::string& name : names) {
-    TrainedOutput& output = outputs.emplace_back(TrainedOutput{name, key_of(name), spec.loss, 1});
+    TrainedOutput& output = outputs.emplace_back(TrainedOutput{name, key_of(name), spec.loss});
+    const Node* own = by_name ? spec.loss.node.find(name) : nullptr;
+    output.has_loss = own == nullptr || own->kind != Node::Kind::null;
     for (const NamedNumber& given : spec.loss_weights) {
-      if (given.name == name) output.loss_weight = given.number;
+      if (given.name != name) continue;
+      output.loss_weight = given.number;
+      if (output.has_loss) continue;
+      diagnostics.error(given.where,
+                        fmt::format("weighs the loss of the output '{}', which has none", name));
     }
     if (!by_name) continue;
     output.loss = {};
-    const Node* own = spec.loss.node.find(name);
     if (own == nullptr) {
-      diagnostics.error(spec.loss.node.where, fmt::format("has no loss of the output '{}'", name));
+      diagnostics.error(spec.loss.node.where,
+                        fmt::format("has no loss of the output '{}'", name),
+                        fmt::format("{}: null computes it without one", name));
+    } else if (!output.has_loss) {
+      output.loss.where = own->where;
     } else {
       std::optional<Typed> none;
       output.loss = read_name(*own, TypedRef{none, {}, false}, {}, diagnostics).value_or(Typed{});
     }
+  }
+  if (std::ranges::none_of(outputs, &TrainedOutput::has_loss)) {
+    diagnostics.error(spec.loss.node.where, "no output has a loss, so there is nothing to train");
   }
   check_keys(spec, outputs, diagnostics);
   return outputs;
@@ -116,6 +128,7 @@ std::vector<std::string> usual_metrics(const RunSpec& spec) {
   Diagnostics reported;  // by the check of the config
   std::vector<std::string> losses, metrics;
   for (const TrainedOutput& output : trained_outputs(spec, reported)) {
+    if (!output.has_loss) continue;
     if (!output.key.empty()) losses.push_back(metric_name(output.key, "loss"));
     metrics.push_back(metric_name(
         output.key, is_regression(output.loss.type) ? "mean_absolute_error" : "accuracy"));
@@ -129,13 +142,19 @@ void expand_metrics(Node& root, Diagnostics& diagnostics) {
   Node* metrics = root.find("metrics");
   if (names.size() < 2 || metrics == nullptr || metrics->kind == Node::Kind::null) return;
   const auto keys = mapped<std::string>(names, key_of);
+  std::vector<std::string> with_loss;
+  for (const std::string& name : names) {
+    const Node* losses = root.find("loss");
+    const Node* own = losses != nullptr ? losses->find(name) : nullptr;
+    if (own == nullptr || own->kind != Node::Kind::null) with_loss.push_back(key_of(name));
+  }
   Node list;
   list.kind = Node::Kind::sequence;
   list.where = metrics->where;
   const auto add = [&](const std::string& name, const Where& where) {
     list.items.push_back(Node::scalar(name, where));
   };
-  for (const std::string& key : keys) add(metric_name(key, "loss"), metrics->where);
+  for (const std::string& key : with_loss) add(metric_name(key, "loss"), metrics->where);
   // Calls visit(name, item) for each of the names at `value`; others are left to the reader.
   const auto each = [&](const Node& value, const auto& visit) {
     if (value.kind == Node::Kind::scalar) return visit(value);
@@ -159,7 +178,7 @@ void expand_metrics(Node& root, Diagnostics& diagnostics) {
       const bool has_key = std::ranges::any_of(
           keys, [&](const std::string& key) { return item.text.starts_with(key + "_"); });
       if (!has_key) {
-        for (const std::string& key : keys) add(metric_name(key, item.text), item.where);
+        for (const std::string& key : with_loss) add(metric_name(key, item.text), item.where);
       } else if (!std::ranges::any_of(list.items, [&](const Node& known) {
                    return known.text == item.text && known.text.ends_with("_loss");
                  })) {

@@ -15,24 +15,26 @@ struct TrainedOutput {
   /// The name in those of metrics and arrays, `name` with _ for all but letters and digits; empty
   /// where the model has one output.
   std::string key;
-  Typed loss;
+  Typed loss;            ///< without a type where has_loss is false
+  bool has_loss = true;  ///< false: `null` in the map of losses
   double loss_weight = 1;
 };
 
 /// The outputs in the order of the model. Errors, in `diagnostics`: names in `loss` and
-/// `loss_weights` that are no outputs, outputs without a loss, and those whose metrics would have
-/// names of others.
+/// `loss_weights` that are no outputs, outputs that `loss` leaves out, no loss of any output,
+/// weights of losses that are not there, and outputs whose metrics would have names of others.
 std::vector<TrainedOutput> trained_outputs(const RunSpec& spec, Diagnostics& diagnostics);
 
 /// The name of a metric of an output: `<key>_<metric>`, or `metric` for an empty key.
 std::string metric_name(std::string_view key, std::string_view metric);
 
 /// The metrics of a config that names none, for several outputs their losses too: a regression has
-/// no right and wrong answers to count.
+/// no right and wrong answers to count, and an output without a loss has none.
 std::vector<std::string> usual_metrics(const RunSpec& spec);
 
 /// Replaces the metrics of several outputs, a map from outputs or a list of which names without
-/// one are of all outputs, by the list of `<output>_<metric>` that begins with the losses.
+/// one are of all outputs with a loss, by the list of `<output>_<metric>` that begins with the
+/// losses.
 void expand_metrics(Node& root, Diagnostics& diagnostics);
 
 }  // namespace halfstep::config

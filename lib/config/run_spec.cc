@@ -138,7 +138,9 @@ void RunSpec::fields(Fields& f) {
           {.doc = "The value that training minimizes: the name of a loss, or a map with `type` and "
                   "its arguments. Of several outputs it is the weighted sum of their losses, of "
                   "this one or of those in a map from outputs: {digit: "
-                  "sparse_categorical_crossentropy, offset: {type: huber, delta: 0.5}}.",
+                  "sparse_categorical_crossentropy, offset: {type: huber, delta: 0.5}}. An output "
+                  "with null has no loss: it is computed, and its labels are read for its metrics "
+                  "alone.",
            .required = true,
            .by_name = true});
   f.field("loss_weights",
@@ -157,7 +159,8 @@ void RunSpec::fields(Fields& f) {
           {.doc = "Metrics measured beside the loss on every split; the default for "
                   "mean_squared_error is mean_absolute_error. Those of several outputs are named "
                   "`<output>_<metric>`, as reports name them, or given in a map from outputs: "
-                  "{digit: accuracy}; a name without an output is measured for each.",
+                  "{digit: accuracy}; a name without an output is measured for each that has a "
+                  "loss.",
            .by_name = true});
   f.section("training", training, {.doc = "Length of training, batches, and checkpoints."});
   f.section("report", report, {.doc = "Reports of the run."});

@@ -204,7 +204,11 @@ class SchemaWriter final : public Fields {
     if (about.by_name) {
       const Json usual = schema.contains("default") ? schema["default"] : Json();
       schema.erase("default");
-      const Json map{{"type", "object"}, {"minProperties", 1}, {"additionalProperties", schema}};
+      Json entry = schema;
+      if (std::holds_alternative<const TypedRef*>(field)) {
+        entry = {{"anyOf", {schema, {{"type", "null"}}}}};
+      }
+      const Json map{{"type", "object"}, {"minProperties", 1}, {"additionalProperties", entry}};
       schema = {{"anyOf", {schema, map}}};
       if (!usual.is_null()) schema["default"] = usual;
     }

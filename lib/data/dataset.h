@@ -57,6 +57,7 @@ struct LabelPart {
   Shape shape = {};              ///< of one label; rank 0 for a single number
   DType dtype = DType::float32;  ///< as in a Split of this output alone; int32 for class numbers
   std::int64_t classes = 0;      ///< of class numbers, one more than the largest
+  bool absent = false;           ///< nothing reads them: `shape` is [0]
 };
 
 /// One file a data set was read from.

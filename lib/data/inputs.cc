@@ -19,12 +19,6 @@ std::string array_of(std::string_view prefix, const Part& part) {
   return fmt::format("{}{}", prefix, part.name);
 }
 
-template <class Part>
-bool has_any(const NpzReader& npz, std::string_view prefix, std::span<const Part> parts) {
-  return std::ranges::any_of(
-      parts, [&](const Part& part) { return npz.contains(array_of(prefix, part)); });
-}
-
 /// That the archive lacks the array of one of the parts, which is the `kind` of that name.
 template <class Part>
 UserError missing(const NpzReader& npz,
@@ -125,7 +119,8 @@ Tensor read_input(const NpzReader& npz,
 }  // namespace
 
 bool has_inputs(const NpzReader& npz, std::string_view prefix, std::span<const InputPart> inputs) {
-  return has_any(npz, prefix, inputs);
+  return std::ranges::any_of(
+      inputs, [&](const InputPart& part) { return npz.contains(array_of(prefix, part)); });
 }
 
 Tensor read_inputs(const NpzReader& npz,
@@ -158,7 +153,9 @@ Tensor read_inputs(const NpzReader& npz,
 }
 
 bool has_labels(const NpzReader& npz, std::string_view prefix, std::span<const LabelPart> outputs) {
-  return has_any(npz, prefix, outputs);
+  return std::ranges::any_of(outputs, [&](const LabelPart& part) {
+    return !part.absent && npz.contains(array_of(prefix, part));
+  });
 }
 
 Tensor read_labels(const NpzReader& npz,
@@ -167,8 +164,12 @@ Tensor read_labels(const NpzReader& npz,
                    bool allow_nonfinite,
                    Diagnostics& diagnostics) {
   std::vector<Tensor> arrays;
+  std::string first;  // array
+  bool complete = true;
   for (LabelPart& part : outputs) {
+    if (part.absent) continue;
     const std::string name = array_of(prefix, part);
+    if (first.empty()) first = name;
     try {
       if (!npz.contains(name)) {
         throw missing(
@@ -186,7 +187,7 @@ Tensor read_labels(const NpzReader& npz,
                          "the array {} has {} labels, but {} has {}",
                          name,
                          array.shape()[0],
-                         array_of(prefix, outputs[0]),
+                         first,
                          arrays[0].shape()[0]);
       }
       part.shape = Shape(array.shape().dims().subspan(1));
@@ -197,12 +198,13 @@ Tensor read_labels(const NpzReader& npz,
       }
       arrays.push_back(array.dtype() == DType::float32 ? std::move(array) : to_float32(array));
     } catch (const UserError& error) {
+      complete = false;
       for (const Problem& problem : error.problems()) {
         diagnostics.error(problem.where, problem.message, problem.hint);
       }
     }
   }
-  return arrays.size() == outputs.size() ? side_by_side(arrays) : Tensor();
+  return complete ? side_by_side(arrays) : Tensor();
 }
 
 Tensor labels_of(const TensorView& labels, std::span<const LabelPart> outputs, std::size_t index) {

@@ -35,7 +35,7 @@ bool has_labels(const NpzReader& npz, std::string_view prefix, std::span<const L
 /// each [N, ...]; the result float32 [N, values of all outputs in their order], class numbers
 /// as floats. An array that is missing, that has another number of labels than the first one or
 /// another shape than labels of that kind, or holds NaN or infinity unless these are allowed goes
-/// to `diagnostics`.
+/// to `diagnostics`. Absent labels are not read.
 Tensor read_labels(const NpzReader& npz,
                    std::string_view prefix,
                    std::vector<LabelPart>& outputs,

@@ -235,6 +235,9 @@ Dataset load_dataset(const DataOptions& options) {
     if (options.labels_are_samples) split->labels = scaled(split->images, dataset.scale);
     if (values) split->labels = to_float32(split->labels);
     normalise(*split, *what, classes);
+    if (!dataset.outputs.empty()) {  // rows of values, of a single one too
+      split->labels.reshape({split->samples(), split->labels.elements() / split->samples()});
+    }
     const auto& count = split == &dataset.train ? options.train_samples : options.test_samples;
     if (count) keep_first(*split, *count, *what, options.where);
     check_against(found.def, *split, *what);

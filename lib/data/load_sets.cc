@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/parallel.h"
@@ -110,7 +111,10 @@ Dataset load_npz_set(const SetDef&,
         files[0],
         "has only one of {} and {}",
         several ? fmt::format("{}{}", k_npz_test_inputs, options.inputs[0].name) : "x_test",
-        outputs ? fmt::format("{}{}", k_npz_test_outputs, options.outputs[0].name) : "y_test");
+        outputs ? fmt::format("{}{}",
+                              k_npz_test_outputs,
+                              std::ranges::find(options.outputs, false, &LabelPart::absent)->name)
+                : "y_test");
   }
   if (tests) {
     dataset.test.images = samples(k_npz_test_inputs, test_images);

@@ -185,13 +185,14 @@ std::string misfit(std::string_view name, const TrainedOutput& of) {
   const Shape& output = of.form.shape;
   name = unweighted(name);
   if (name == k_perplexity) {
-    return of.loss_type.ends_with("categorical_crossentropy")
-               ? ""
-               : "is the exp of a categorical cross-entropy, which this loss is not";
+    return of.loss_type.ends_with("categorical_crossentropy") ? ""
+           : of.has_loss ? "is the exp of a categorical cross-entropy, which this loss is not"
+                         : "is the exp of a categorical cross-entropy, and the output has no loss";
   }
   if (wants_probabilities(name)) {
     const bool scores = loss.from_logits() && of_events(loss.label_kind());
     return scores || loss.takes_probabilities() ? ""
+           : !of.has_loss  ? "takes probabilities, and the output has no softmax or sigmoid"
            : name == k_auc ? "compares probabilities, but the outputs of this loss are none"
                            : "counts the outputs above one half, but the outputs of this loss are "
                              "no probabilities";

@@ -125,7 +125,7 @@ void check_mixup(const config::RunSpec& spec,
     diagnostics.error(spec.where("data.augment.mixup"), std::move(message), std::move(hint));
   };
   for (const TrainedOutput& output : outputs) {
-    if (output.loss_type.ends_with("crossentropy")) continue;
+    if (!output.has_loss || output.loss_type.ends_with("crossentropy")) continue;
     refuse(fmt::format(
                "mixes the losses of two labels, which for {} is not the loss of the mixed label",
                output.loss_type),

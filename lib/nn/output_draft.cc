@@ -35,9 +35,8 @@ Value flatten_positions(Builder& b, Value outputs) {
 /// A factor for each loss of the step's part, float32 in their shape, by which the mean over all
 /// losses becomes that over the positions that the mask keeps, as in Keras; 0 where it keeps none.
 Value mask_weights(
-    StepDraft& step, const TrainedOutput& output, Value kept_by_all, Value mask, Value losses) {
+    StepDraft& step, const TrainedOutput& output, Value kept_by_all, Value mask, Shape shape) {
   Builder& b = step.b;
-  const Shape shape = b.shape(losses);
   if (b.shape(mask).elements() != shape.elements()) {
     throw UserError(ErrorKind::config,
                     output.loss_where,
@@ -58,9 +57,9 @@ Value mask_weights(
   return b.add("Mul", {kept, b.add("RealDiv", {all, number})}, {}, "mask_weights");
 }
 
-/// The weights of samples [rows] as those of their losses, of which each sample has as many.
-Value spread_weights(Builder& b, Value weights, Value losses) {
-  const Shape shape = b.shape(losses);
+/// The weights of samples [rows] as those of their losses of this shape, of which each sample has
+/// as many.
+Value spread_weights(Builder& b, Value weights, const Shape& shape) {
   const std::int64_t rows = b.shape(weights)[0], each = shape.elements() / rows;
   if (each > 1) {
     const Value column = graph::ops::reshape(b, weights, {rows, 1});
@@ -153,6 +152,7 @@ void check_labels(const StepDraft& step, std::vector<OutputDraft>& outputs) {
           outputs.size());
   Diagnostics diagnostics;
   for (OutputDraft& draft : outputs) {
+    if (!draft.spec.is_labelled()) continue;
     draft.label = data.labels.empty() ? graph::TensorType{data.label_dtype, data.label}
                                       : data.labels[draft.index];
     // Numbers that are no classes may be beyond int32.
@@ -204,7 +204,9 @@ void build_output_loss(StepDraft& step,
   // The loss of each row, by itself and times the weights of its class and sample.
   const bool by_class = step.purpose == Purpose::train && !spec.class_weights.empty();
   const bool weighted = by_class || spec.sample_weights;
+  const bool has_loss = draft.spec.has_loss;
   const auto losses = [&](Value of, Value of_samples) {
+    if (!has_loss) return std::pair<Value, Value>();
     context.labels = of;
     const Value loss = loss_function.build(context);
     Value product = loss;
@@ -212,7 +214,7 @@ void build_output_loss(StepDraft& step,
       product = b.add("Mul", {product, class_weights(b, spec, of, b.shape(draft.predictions))});
     }
     if (of_samples.valid()) {
-      product = b.add("Mul", {product, spread_weights(b, of_samples, loss)});
+      product = b.add("Mul", {product, spread_weights(b, of_samples, b.shape(loss))});
     }
     return std::pair(loss, product);
   };
@@ -225,22 +227,28 @@ void build_output_loss(StepDraft& step,
     const auto [own_weights, partner_weights] = own_and_partner(sample_weights);
     const auto own = losses(own_labels, own_weights);
     const auto partner = losses(partner_labels, partner_weights);
-    draft.per_sample = mixup->mean(own.first, partner.first);
-    trained = weighted ? mixup->mean(own.second, partner.second) : draft.per_sample;
+    if (has_loss) {
+      draft.per_sample = mixup->mean(own.first, partner.first);
+      trained = weighted ? mixup->mean(own.second, partner.second) : draft.per_sample;
+    }
     labels = mixup->heavier(own_labels, partner_labels);
     if (spec.sample_weights) sample_weights = mixup->heavier(own_weights, partner_weights);
   } else {
     std::tie(draft.per_sample, trained) = losses(labels, sample_weights);
   }
+  // Metrics of an output without a loss have a value for each row.
+  const Shape each = has_loss ? b.shape(draft.per_sample) : Shape{b.shape(draft.predictions)[0]};
   if (mask.valid()) {
     Value& kept = step.kept[draft.index];
     if (step.share.ranks > 1 && !kept.valid()) kept = count_kept(step, mask);
-    draft.weights = mask_weights(step, draft.spec, kept, mask, draft.per_sample);
-    trained = b.add("Mul", {trained, draft.weights});
-    draft.per_sample = weighted ? b.add("Mul", {draft.per_sample, draft.weights}) : trained;
+    draft.weights = mask_weights(step, draft.spec, kept, mask, each);
+    if (has_loss) {
+      trained = b.add("Mul", {trained, draft.weights});
+      draft.per_sample = weighted ? b.add("Mul", {draft.per_sample, draft.weights}) : trained;
+    }
   }
-  if (spec.sample_weights) sample_weights = spread_weights(b, sample_weights, draft.per_sample);
-  draft.loss = graph::ops::reduce(b, "Mean", trained);
+  if (spec.sample_weights) sample_weights = spread_weights(b, sample_weights, each);
+  if (has_loss) draft.loss = graph::ops::reduce(b, "Mean", trained);
 }
 
 void build_metrics(StepDraft& step, const OutputDraft& draft) {

@@ -20,7 +20,7 @@ struct OutputDraft {
   std::int64_t positions = 1;
   graph::Value labels{}, sample_weights{}, weights{};
   graph::Value per_sample{};  ///< losses without the weights of samples
-  graph::Value loss{};        ///< their mean
+  graph::Value loss{};        ///< their mean; not valid, as they are, of an output without a loss
 };
 
 /// [rows, ...sample].
@@ -36,7 +36,8 @@ OutputDraft begin_output(StepDraft& step, std::size_t i, graph::Value output);
 /// compare.
 void check_labels(const StepDraft& step, std::vector<OutputDraft>& outputs);
 
-/// Sets the mean loss of an output, from the labels of all outputs, and the values of its metrics.
+/// Sets the mean loss of an output that has one, from the labels of all outputs, and the values of
+/// its metrics.
 /// `mask`: of the output, not valid where it has none.
 void build_output_loss(StepDraft& step,
                        OutputDraft& draft,

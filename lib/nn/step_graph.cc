@@ -131,7 +131,10 @@ void count_kept_of_all_parts(StepDraft& step) {
   StepDraft whole(step.spec, step.data, step.share, step.purpose);
   whole.parts = 1;
   whole.part = whole.share;
-  const std::vector<Value> masks = build_model(whole).forward.masks;
+  std::vector<Value> masks = build_model(whole).forward.masks;
+  for (std::size_t i = 0; i < masks.size(); ++i) {
+    if (!step.spec.outputs[i].is_labelled()) masks[i] = {};
+  }
   if (std::ranges::none_of(masks, &Value::valid)) return;
   for (std::size_t i = 0; i < masks.size(); ++i) {
     if (!masks[i].valid()) continue;
@@ -180,9 +183,11 @@ void build_loss(StepDraft& step) {
   if (spec.sample_weights) sample_weights = input_rows(step, "sample_weights", DType::float32, {});
   std::vector<Value> losses;
   for (OutputDraft& draft : outputs) {
+    if (!draft.spec.is_labelled()) continue;
     const ScopeGuard scope(b, origin, draft.spec.named("loss"));
     draft.sample_weights = sample_weights;
     build_output_loss(step, draft, labels, forward.masks[draft.index], mixup);
+    if (!draft.spec.has_loss) continue;
     const double weight = draft.spec.loss_weight;
     losses.push_back(weight == 1 ? draft.loss
                                  : b.add("Mul", {draft.loss, b.scalar(DType::float32, weight)}));

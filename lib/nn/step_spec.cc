@@ -119,7 +119,11 @@ std::vector<double> read_class_weights(const config::RunSpec& spec,
 void look_at_outputs(const config::RunSpec& spec, StepSpec& step, Diagnostics& diagnostics) {
   try {
     std::vector<ModelOutput> forms = model_outputs(step.model);
-    for (std::size_t i = 0; i < forms.size(); ++i) step.outputs[i].form = std::move(forms[i]);
+    for (std::size_t i = 0; i < forms.size(); ++i) {
+      TrainedOutput& output = step.outputs[i];
+      output.form = std::move(forms[i]);
+      if (!output.has_loss) output.loss = make_unscored(output.form);
+    }
   } catch (const UserError& error) {
     for (const Problem& p : error.problems()) diagnostics.error(p.where, p.message, p.hint);
     return;
@@ -142,7 +146,8 @@ std::vector<TrainedOutput> read_outputs(const config::RunSpec& spec, Diagnostics
   for (config::TrainedOutput& given : config::trained_outputs(spec, reported)) {
     TrainedOutput output;
     const bool same = !outputs.empty() && given.loss.where == outputs.back().loss_where;
-    output.loss = make_loss(given.loss, same ? reported : diagnostics);
+    output.has_loss = given.has_loss;
+    if (given.has_loss) output.loss = make_loss(given.loss, same ? reported : diagnostics);
     output.loss_where = given.key.empty() ? spec.where("loss") : given.loss.where;
     output.key = std::move(given.key);
     output.loss_type = std::move(given.loss.type);

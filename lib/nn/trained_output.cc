@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <source_location>
 #include <utility>
 
 #include "core/ranges.h"
@@ -56,6 +57,11 @@ void read_metrics(const config::RunSpec& spec,
           metric_where(spec, i), fmt::format("unknown metric '{}'", rest), std::move(hint));
       continue;
     }
+    if (metric->name == k_loss_metric && !outputs[metric->output].has_loss) {
+      diagnostics.error(metric_where(spec, i),
+                        fmt::format("there is no {}: the output has no loss", name));
+      continue;
+    }
     outputs[metric->output].metrics.emplace_back(metric->name);
     if (is_weighted(metric->name) && !spec.data.sample_weight) {
       diagnostics.error(metric_where(spec, i),
@@ -63,6 +69,29 @@ void read_metrics(const config::RunSpec& spec,
                         "data.sample_weight names them");
     }
   }
+}
+
+std::unique_ptr<Loss> make_unscored(const ModelOutput& form) {
+  class Unscored final : public Loss {
+   public:
+    explicit Unscored(const ModelOutput& form)
+        : kind_(form.activation == "Sigmoid"                            ? LabelKind::events
+                : form.activation == "Softmax" && form.shape.rank() > 1 ? LabelKind::classes
+                                                                        : LabelKind::targets),
+          probabilities_(form.probabilities) {}
+    LabelKind label_kind() const override { return kind_; }
+    graph::Value build(const LossContext&) const override {
+      throw InternalError("an output without a loss is not scored",
+                          std::source_location::current());
+    }
+    bool from_logits() const override { return false; }
+    bool takes_probabilities() const override { return probabilities_; }
+
+   private:
+    LabelKind kind_;
+    bool probabilities_;
+  };
+  return std::make_unique<Unscored>(form);
 }
 
 }  // namespace halfstep::nn

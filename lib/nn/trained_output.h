@@ -18,8 +18,9 @@ struct TrainedOutput {
   /// output.
   std::string key;
   ModelOutput form;
-  std::string loss_type;
-  std::unique_ptr<Loss> loss;
+  std::string loss_type;       ///< empty without a loss
+  std::unique_ptr<Loss> loss;  ///< without one, that of make_unscored()
+  bool has_loss = true;
   Where loss_where;
   double loss_weight = 1;            ///< in the sum of the losses
   std::vector<std::string> metrics;  ///< without the key
@@ -32,11 +33,22 @@ struct TrainedOutput {
   std::string in_message() const {
     return key.empty() ? std::string() : fmt::format("output '{}': ", key);
   }
+  /// Whether labels of the output are read: for its loss, or for its metrics alone.
+  bool is_labelled() const { return has_loss || !metrics.empty(); }
+  /// Whether the outputs are real values and no classes or probabilities.
+  bool has_values() const {
+    return has_loss ? config::is_regression(loss_type) : !form.probabilities;
+  }
   /// The number of valid class numbers, see label_limit().
   std::optional<std::int64_t> classes() const {
     return label_limit(loss->label_kind(), form.shape);
   }
 };
+
+/// The labels of an output without a loss, which its metrics compare it with, in the form of a loss
+/// that is never built: behind a softmax class numbers or one-hot targets, for several positions a
+/// class at each; behind a sigmoid events; else real values, or class numbers of the largest one.
+std::unique_ptr<Loss> make_unscored(const ModelOutput& form);
 
 /// The loss of an output among the metrics of several.
 inline constexpr std::string_view k_loss_metric = "loss";

@@ -30,9 +30,14 @@ Tensor no_samples(const Json& dtype, const Json& shape) {
 void read_outputs(const Json& outputs, data::Dataset& dataset) {
   std::int64_t values = 0;
   for (const Json& output : outputs) {
-    const Tensor labels = no_samples(output.at("label_dtype"), output.at("label_shape"));
     data::LabelPart& part = dataset.outputs.emplace_back();
     part.name = output.at("name");
+    part.absent = output.at("label_shape").is_null();
+    if (part.absent) {
+      part.shape = {0};
+      continue;
+    }
+    const Tensor labels = no_samples(output.at("label_dtype"), output.at("label_shape"));
     part.shape = Shape(labels.shape().dims().subspan(1));
     part.dtype = labels.dtype();
     part.classes = output.at("classes");
@@ -101,7 +106,7 @@ Json run_data(const data::Dataset& dataset) {
       {"test_samples", dataset.test.samples()}};
   for (const data::LabelPart& part : dataset.outputs) {
     described["outputs"].push_back({{"name", utf8(part.name)},
-                                    {"label_shape", extents(part.shape)},
+                                    {"label_shape", part.absent ? Json() : extents(part.shape)},
                                     {"label_dtype", name(part.dtype)},
                                     {"classes", part.classes}});
   }

@@ -56,8 +56,13 @@ data::LabelPart label_of(const nn::TrainedOutput& output) {
   const nn::LabelKind kind = output.loss->label_kind();
   const bool events = of_events(kind), classes = kind == nn::LabelKind::classes;
   data::LabelPart part{output.key, classes};
+  part.absent = !output.is_labelled();
+  if (part.absent) {
+    part.shape = {0};
+    return part;
+  }
   const bool positions = !classes && shape.rank() > 1;
-  if (config::is_regression(output.loss_type) || (events && outputs > 1) || positions) {
+  if (output.has_values() || (events && outputs > 1) || positions) {
     if (outputs > 1) part.shape = {outputs};
     return part;
   }

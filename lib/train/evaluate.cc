@@ -157,7 +157,7 @@ std::vector<Predicted> predicted(const Session& session,
                   : rows.labels.dtype == DType::int32 ? dataset.classes
                                                       : 0;
     // Of labels that are no class numbers, one prediction for each sample.
-    const bool values = several && config::is_regression(output.loss_type);
+    const bool values = several && output.has_values();
     if (!values && plan.graph().has_fetch(now.fetch))
       now.each = plan.fetch(now.fetch).shape[0] / batch;
     const bool counted = now.each > 0 && now.classes > 1 && now.classes <= k_most_confused &&

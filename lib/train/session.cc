@@ -114,7 +114,7 @@ void Session::check_labels() const {
     const std::int64_t count = label.shape.elements(), begin = std::exchange(first, first + count);
     const bool floats = is_floating(label.dtype);
     const bool probabilities = output.loss->takes_probabilities() || output.loss->from_logits();
-    if (floats ? !probabilities : !limit) continue;
+    if (!output.is_labelled() || (floats ? !probabilities || !output.has_loss : !limit)) continue;
     for (const auto& [rows, split] : {std::pair(&train_rows_, "training"),
                                       std::pair(&validation_rows_, "validation"),
                                       std::pair(&test_rows_, "test")}) {

@@ -152,6 +152,78 @@ TEST_CASE("outputs: a model of a class and a number trains, and its run is used 
   }
 }
 
+TEST_CASE("outputs: one without a loss is computed by every command, and may have no labels") {
+  const TemporaryDirectory directory;
+  std::string config(k_two_outputs);
+  config.replace(config.find("mean: mean_squared_error"), 24, "mean: null");
+  config.erase(config.find("loss_weights"), 24);
+  write_text(directory.file("run.yaml"), config);
+  const LabelledPictures train(128), test(40);
+  data::write_npz(directory.file("two.npz"),
+                  std::array{data::NamedTensor{"x_train_image", train.image.view()},
+                             data::NamedTensor{"x_train_row", train.row.view()},
+                             data::NamedTensor{"y_train_bright", train.bright.view()},
+                             data::NamedTensor{"x_test_image", test.image.view()},
+                             data::NamedTensor{"x_test_row", test.row.view()},
+                             data::NamedTensor{"y_test_bright", test.bright.view()}});
+  const Finished trained = halfstep::test::train(directory, "run");
+  CAPTURE(trained.err);
+  REQUIRE(trained.exit_code == 0);
+  CHECK(holds(trained.err, "no gradient of the loss reaches 'mean/kernel'"));
+  const Json report = report_of(directory, "run");
+  CHECK(report.at("test").size() == 3);
+  CHECK(report.at("config").at("resolved").at("loss").at("mean").is_null());
+  const Finished evaluated =
+      with_one_thread(directory, {"eval", "run", "--predictions", "out.npz"});
+  CAPTURE(evaluated.err);
+  REQUIRE(evaluated.exit_code == 0);
+  CHECK(data::NpzReader(directory.file("out.npz")).names() ==
+        std::vector<std::string>{"predictions_bright", "labels_bright"});
+  CHECK(holds(halfstep({"data", "info", "run.yaml"}, directory.path()).out,
+              "output mean              no labels, as it has neither a loss nor metrics"));
+  const LabelledPictures asked(4);
+  data::write_npz(directory.file("asked.npz"),
+                  std::array{data::NamedTensor{"image", asked.image.view()},
+                             data::NamedTensor{"row", asked.row.view()}});
+  const Finished printed = with_one_thread(directory, {"predict", "run", "asked.npz"});
+  CHECK(holds(printed.out, "     1  bright class   1"));
+  CHECK(holds(printed.out, "  mean value "));
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"explain", "run"},
+                                                {"explain", "run.yaml"},
+                                                {"bench", "run.yaml", "--steps", "2"},
+                                                {"config", "check", "run.yaml"},
+                                                {"model", "summary", "run"}}) {
+    const Finished end = with_one_thread(directory, words);
+    CAPTURE(words[0]);
+    CAPTURE(end.err);
+    CHECK(end.exit_code == 0);
+  }
+  CHECK(halfstep({"report", "validate", "run/report.json"}, directory.path()).exit_code == 0);
+
+  struct Row {
+    std::string_view setting, message;
+  };
+  for (const Row& row :
+       {Row{"loss={bright: null, mean: null}",
+            "no output has a loss, so there is nothing to train"},
+        Row{"loss={bright: sparse_categorical_crossentropy}",
+            "has no loss of the output 'mean' (mean: null computes it without one)"},
+        Row{"loss_weights={mean: 2}", "weighs the loss of the output 'mean', which has none"},
+        Row{"metrics=[mean_loss]", "there is no mean_loss: the output has no loss"},
+        Row{"metrics={mean: auc}", "takes probabilities, and the output has no softmax or sigmoid"},
+        Row{"metrics={mean: mean_absolute_error}",
+            "has no array y_train_mean for the labels of the output 'mean'"},
+        Row{"training.early_stopping={monitor: mean_loss}", "no epoch has a metric 'mean_loss'"},
+        Row{"training.class_weight={1: 2}", "weighs the classes of one output, the model has 2"}}) {
+    CAPTURE(row.setting);
+    const Finished end =
+        with_one_thread(directory, {"train", "run.yaml", "--set", std::string(row.setting)});
+    CAPTURE(end.err);
+    CHECK(end.exit_code != 0);
+    CHECK(holds(end.err, row.message));
+  }
+}
+
 TEST_CASE("outputs: two ranks of mpirun report the metrics of all samples") {
   if (!can_run_ranks()) return;
   const TemporaryDirectory directory;
