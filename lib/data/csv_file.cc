@@ -205,7 +205,11 @@ CsvFile::CsvFile(const std::string& path, const config::TableSpec& spec) : path_
     throw row_error(path, row_line, "has a quoted value that does not end");
   }
   take_row();
-  if (lines_.empty()) throw file_error(path, "has no rows");
+  if (lines_.empty()) {
+    throw file_error(path,
+                     "has no rows, only the names of its columns: {}",
+                     shortened(printable(fmt::format("{}", fmt::join(columns_, ", "))), 80));
+  }
   text_ = std::move(cells.text);
   ends_ = std::move(cells.ends);
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -238,9 +239,13 @@ std::vector<std::string> find_classes(const CsvFile& file,
   }
   std::vector<std::string> classes = sorted(distinct);
   if (content.texts == 0) {
-    std::ranges::sort(classes, [](const auto& a, const auto& b) {
-      return std::pair(*number(a), a) < std::pair(*number(b), b);
+    const auto value = [](const std::string& text) { return *number(text); };
+    std::ranges::sort(classes, {}, [&](const std::string& text) {
+      return std::tuple(value(text), text.size(), text);
     });
+    // 1 and 1.0 are one class, by the shortest of its names.
+    const auto repeated = std::ranges::unique(classes, {}, value);
+    classes.erase(repeated.begin(), repeated.end());
   }
   return classes;
 }
@@ -300,13 +305,21 @@ Tensor encode_target(const CsvFile& file,
   if (encoding.classes.empty()) return encode_numbers(file, spec.target, rows);
   const std::size_t column = file.column(spec.target);
   std::unordered_map<std::string_view, std::int32_t> labels;
+  std::unordered_map<double, std::int32_t> by_value;  // where all names are numbers
   for (const std::string& name : encoding.classes) {
-    labels.emplace(name, static_cast<std::int32_t>(labels.size()));
+    const auto label = static_cast<std::int32_t>(labels.size());
+    if (const std::optional<double> value = number(name)) by_value.emplace(*value, label);
+    labels.emplace(name, label);
   }
+  if (by_value.size() < labels.size()) by_value.clear();
   Tensor classes(DType::int32, {static_cast<std::int64_t>(rows.size())});
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::string_view text = file.cell(rows[i], column);
     const auto found = labels.find(text);
+    if (const std::optional<double> value = number(text); value && by_value.contains(*value)) {
+      classes.as<std::int32_t>()[i] = by_value[*value];
+      continue;
+    }
     if (found == labels.end()) {
       throw cell_error(file,
                        rows[i],

@@ -156,6 +156,23 @@ TEST_CASE("csv: texts and few integers are classes, other targets are values; th
                  "t.csv:3: error: 'two' in the column 'y' is not a number"));
 }
 
+TEST_CASE("csv: numbers are classes by their values, however they are written") {
+  const Table table("x,y\n1,0.0\n2,1.0\n3,1\n4,0\n5,+2\n6,2.00\n");
+  const Dataset set = table.load();
+  CHECK(set.class_names == std::vector<std::string>{"0", "1", "+2"});
+  std::vector<double> labels;
+  for (const std::vector<double>& row : rows_of(set.train)) labels.push_back(row.back());
+  CHECK(labels == std::vector<double>{0, 1, 1, 0, 2, 2});
+  // As pandas writes a column of integers with and without gaps.
+  TempFolder folder;
+  write_bytes(folder.file("train.csv"), bytes("x,y\n1,0.0\n2,1.0\n"));
+  write_bytes(folder.file("test.csv"), bytes("x,y\n1,1\n2,0\n"));
+  const Dataset split = load_dataset(csv(folder.path(), "y"));
+  CHECK(split.class_names == std::vector<std::string>{"0.0", "1.0"});
+  CHECK(split.test.labels.as<std::int32_t>()[0] == 1);
+  CHECK(split.test.labels.as<std::int32_t>()[1] == 0);
+}
+
 TEST_CASE("csv: a missing value is an error, is filled, or leaves its row out") {
   const QuietLog quiet;
   Table table("size,colour,y\n1,red,no\n,blue,yes\n5,NA,yes\n");
@@ -362,7 +379,7 @@ TEST_CASE("csv: an error in a file is reported with its line and the remedy") {
            Row{"x,y\n1,\"a\n2,b\n", "t.csv:2: error: has a quoted value that does not end"},
            Row{"x,y\n1,a\"b\n", "t.csv:2: error: has a quote in a value"},
            Row{"x,y\n1,\"a\"b\n", "t.csv:2: error: has a quote in a value"},
-           Row{"x,y\n", "t.csv: error: has no rows"},
+           Row{"x,y\n", "t.csv: error: has no rows, only the names of its columns: x, y"},
            Row{"", "t.csv: error: is not a CSV file: it is empty"},
            Row{"x,x,y\n1,2,3\n", "t.csv:1: error: columns 1 and 2 have the same name 'x'"},
            Row{",x,y\n0,1,2\n", "data.table.ignore: [\"\"] leaves it out"},
