@@ -45,10 +45,16 @@ struct Info {
   bool json = false;
 };
 
+/// The layout of arrays in the files; pictures and CIFAR's files have one of their own.
+std::optional<data::Layout> stored_layout(const data::Dataset& set) {
+  return set.name == "npz" || set.name == "idx" ? set.layout : std::nullopt;
+}
+
 /// A note on the stored layout; "" if there is nothing to report.
 std::string layout_text(const data::Dataset& set) {
-  if (set.layout == data::Layout::nchw) return "stored as nchw, transposed to nhwc";
-  if (set.layout == data::Layout::nhwc) return "stored as nhwc";
+  if (stored_layout(set) == data::Layout::nchw) return "stored as nchw, transposed to nhwc";
+  if (stored_layout(set) == data::Layout::nhwc) return "stored as nhwc";
+  if (set.layout) return "";
   if (set.sample_shape.rank() != 3 || set.sample_shape.back() == 1) return "";
   return "layout does not show: say --layout nhwc or nchw";
 }
@@ -197,7 +203,7 @@ int info(const Info& flags) {
     }
     report.sample_shape.assign(set.sample_shape.begin(), set.sample_shape.end());
     report.dtype = name(set.train.images.dtype());
-    if (set.layout) report.layout = data::name(*set.layout);
+    if (const auto layout = stored_layout(set)) report.layout = data::name(*layout);
     report.train_samples = set.train.samples();
     report.test_samples = set.test.samples();
     report.left_out_samples = set.left_out;

@@ -119,6 +119,7 @@ TEST_CASE("image folder: a run names its classes in reports, evaluations and pre
   CHECK(info.exit_code == 0);
   CHECK(holds(info.out, "80 training and 0 test images of [28, 28, 1] uint8, 2 classes"));
   CHECK(holds(info.out, "classes: owl, swan"));
+  CHECK_FALSE(holds(info.out, "stored as"));
   CHECK(holds(info.out, "of 80 files"));
 }
 
