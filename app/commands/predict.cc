@@ -19,6 +19,7 @@
 #include "data/image_folder.h"
 #include "data/inputs.h"
 #include "data/tensor_files.h"
+#include "data/text_tokens.h"
 #include "open_device.h"
 #include "predictions.h"
 #include "report/small_reports.h"
@@ -112,18 +113,20 @@ Tensor read_samples(const std::string& path, const Preparation& preparation) {
       fmt::format("has {} arrays and none is called x, images or x_test", names.size()));
 }
 
-/// The input files, with folders replaced by the pictures in and below them in the order of their
-/// paths.
+/// The input files, with folders replaced by the texts in them or, of other runs than those of a
+/// text or a table, by the pictures in and below them in the order of their paths.
 std::vector<std::string> files_of(std::vector<std::string> inputs,
-                                  const std::vector<std::string>& more) {
+                                  const std::vector<std::string>& more,
+                                  const Preparation& preparation) {
   inputs.insert(inputs.end(), more.begin(), more.end());
   std::vector<std::string> files;
   for (const std::string& input : inputs) {
-    if (!fs::is_directory(input)) {
+    if (!fs::is_directory(input) || preparation.table) {  // a table reads no folder, and says so
       files.push_back(input);
       continue;
     }
-    const std::vector<std::string> found = data::pictures_below(input);
+    const std::vector<std::string> found =
+        preparation.text ? data::text_files(input) : data::pictures_below(input);
     files.insert(files.end(), found.begin(), found.end());
   }
   if (!files.empty()) return files;
@@ -217,7 +220,7 @@ Asked read_inputs(const PredictFlags& state,
                   const data::Dataset& trained_on) {
   Asked asked;
   std::vector<float> values;
-  for (const std::string& path : files_of(state.inputs, state.more_inputs)) {
+  for (const std::string& path : files_of(state.inputs, state.more_inputs, preparation)) {
     const std::int64_t count = append_samples(path, preparation, values);
     asked.files.insert(asked.files.end(), static_cast<std::size_t>(count), path);
   }

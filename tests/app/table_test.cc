@@ -55,6 +55,9 @@ TEST_CASE("table: a run keeps its encoding, evaluates by it and predicts rows wi
   CHECK(predicted.exit_code == 0);
   CHECK(predicted.out.starts_with("     0  class   0  apple "));
   CHECK(holds(predicted.out, "\n     3  class   1  melon "));
+  const Finished folder = halfstep({"predict", "float32", "."}, directory.path());
+  CHECK(folder.exit_code == 3);
+  CHECK(holds(folder.err, ".: error: is a folder; a file was expected"));
 
   // The statistics are those of the training, whatever another file holds.
   std::string heavy = "weight,colour,kind\n";

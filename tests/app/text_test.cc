@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <filesystem>
 #include <ostream>
 #include <string_view>
 
@@ -62,6 +63,15 @@ TEST_CASE("text: a language model learns, is resumed, evaluated by its vocabular
   REQUIRE(train(directory, "half", {"--epochs", "4"}).exit_code == 0);
   REQUIRE(train(directory, "half", {"--resume", "auto", "--epochs", "8"}).exit_code == 0);
   CHECK(final_hash(directory, "half") == final_hash(directory, "float32"));
+
+  // The windows of all texts of a folder, by the names of the texts.
+  std::filesystem::create_directory(directory.path() / "texts");
+  write_text(directory.path() / "texts/a.txt", rhymes(1).substr(0, 16));
+  write_text(directory.path() / "texts/b.txt", rhymes(2).substr(0, 32));
+  const Finished all = halfstep({"predict", "float32", "texts"}, directory.path());
+  CAPTURE(all.err);
+  CHECK(lines(all.out).size() == 3);
+  CHECK(holds(all.out, "texts/b.txt"));
 
   // In another text characters have other frequencies; the ids remain those of the training.
   write_text(directory.path() / "other.txt",
