@@ -302,6 +302,41 @@ TEST_CASE("conv: random convolutions on every kernel agree with the reference") 
   if (isa >= Isa::avx512) CHECK(runs.direct > 3);
 }
 
+// oneDNN copies the operand of a strided filter of one tap to one without strides, into its
+// workspace.
+TEST_CASE("conv: strided filters of one tap on every kernel agree with the reference") {
+  const backend::Backend cpu = backend::cpu_backend(2, max_isa());
+  for (const Ints& strides :
+       {Ints{1, 2}, Ints{1, 3}, Ints{2, 1}, Ints{3, 1}, Ints{2, 2}, Ints{3, 2}}) {
+    for (const Ints& image :
+         {Ints{1, 6}, Ints{1, 7}, Ints{3, 5}, Ints{10, 6}, Ints{19, 3}, Ints{4, 32}}) {
+      for (const Ints& channels :
+           {Ints{1, 3}, Ints{2, 33}, Ints{5, 8}, Ints{8, 8}, Ints{9, 9}, Ints{16, 40}}) {
+        for (const std::string_view suffix : k_suffixes) {
+          RandomConv c;
+          c.attrs = {{"strides", Ints{1, strides[0], strides[1], 1}},
+                     {"dilations", Ints{1, 1, 1, 1}},
+                     {"padding", std::string("VALID")}};
+          c.x = {3, image[0], image[1], channels[0]};
+          c.filter = {1, 1, channels[0], channels[1]};
+          c.g = graph::ops::conv_geometry(c.attrs, c.x, c.filter);
+          const OpCase of = case_of(c, suffix, 3);
+          CAPTURE(of.name);
+          const Truth want(of, DType::float32);
+          for (const Kernel& kernel : conv_kernels()) {
+            BuiltCase built = build(of, DType::float32);
+            if (!can_run(kernel, built, cpu.capabilities)) continue;
+            CAPTURE(kernel.name);
+            const std::string text =
+                misses(run_on(kernel, cpu.capabilities, built), want, of.terms, 1);
+            CHECK_MESSAGE(text.empty(), text);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("conv: many random convolutions on every kernel agree with the reference" *
           doctest::test_suite("slow")) {
   for (std::uint64_t seed = 2; seed < 12; ++seed) {

@@ -1,9 +1,13 @@
 #include "support/evaluate.h"
 
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <deque>
+#include <span>
 
 #include "core/dispatch.h"
 #include "core/error.h"
@@ -86,9 +90,14 @@ void run_kernel(const backend::Kernel& kernel,
     return;
   }
   const backend::Prepared prepared = kernel.prepare(node, capabilities);
-  const AlignedBuffer workspace(prepared.workspace_bytes);
-  if (workspace.bytes() > 0) std::memset(workspace.data(), 0xFF, workspace.bytes());
+  // Memory behind the workspace stays as it is.
+  constexpr std::size_t k_guard = 4096;
+  const AlignedBuffer workspace(prepared.workspace_bytes + k_guard);
+  std::memset(workspace.data(), 0xFF, workspace.bytes());
   prepared.launch->run({in, out, workspace.data()});
+  const std::span guard(workspace.data() + prepared.workspace_bytes, k_guard);
+  CHECK_MESSAGE(std::ranges::all_of(guard, [](std::byte x) { return x == std::byte{0xFF}; }),
+                fmt::format("{} writes beyond its workspace", kernel.name));
 }
 
 std::vector<Tensor> evaluate(const graph::Graph& graph,

@@ -176,6 +176,15 @@ auto backward_data(const Program& program, const Conv& c, Freedom freedom) {
                                    hint(program, c, Result::x, freedom));
 }
 
+/// Behind strides, oneDNN 2.6.3's gradient of filters of one tap copies the pixels that it reads to
+/// its workspace, with AVX2 in whole vectors of 8 channels: of an image with another number the
+/// last ones write beyond the workspace, or into another thread's part of it. Its own layout pads
+/// channels to 8.
+bool copies_too_much(std::string_view implementation, const Conv& c) {
+  const auto& strides = c.window.strides;
+  return implementation == "jit_1x1:avx2" && std::ranges::max(strides) > 1 && c.x[1] % 8 != 0;
+}
+
 auto backward_weights(const Program& program, const Conv& c, Freedom freedom) {
   return convolution_backward_weights(wanted(program, c, Result::w, freedom, Result::w),
                                       c.window,
@@ -239,7 +248,8 @@ Sum add_backward_data(Program& program, const NodeView& node, const Conv& c) {
 /// The gradient of a piece is float32.
 Sum add_backward_weights(Program& program, const NodeView& node, const Conv& c) {
   const ConvDescs user = stored(program, c, Result::w);
-  const auto how = choose(program, c, backward_weights);
+  auto how = choose(program, c, backward_weights);
+  if (copies_too_much(how.impl_info_str(), c)) how = backward_weights(program, c, Freedom::all);
   const std::int64_t x_row = node.input(0).shape.elements() / c.batch * c.images;
   const std::int64_t y_row = node.input(2).shape.elements() / c.batch * c.images;
   const auto left = operand(program, node, 0, true, user.x, c, x_row, Side::left);
