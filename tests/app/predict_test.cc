@@ -186,13 +186,20 @@ TEST_CASE("predict: bytes and the floats they stand for give the same probabilit
   CHECK(predictions(directory, "bytes.npz") == expected);
   CHECK(predictions(directory, "floats.npz") == expected);
 
-  // One image alone, as a picture.
+  // One image alone, as a picture: below AVX-512 oneDNN adds in an order that depends on the number
+  // of samples.
   std::string pgm = "P5\n28 28\n255\n";
   pgm.append(reinterpret_cast<const char*>(bytes.as<std::uint8_t>()), k_pixels);
   write_text(directory.file("digit.pgm"), pgm);
   const Json picture = predictions(directory, "digit.pgm");
   REQUIRE(picture.size() == 1);
-  CHECK(picture.at(0) == expected.at(0));
+  CHECK(picture.at(0).at("class") == expected.at(0).at("class"));
+  const Json& alone = picture.at(0).at("probabilities");
+  const Json& beside = expected.at(0).at("probabilities");
+  REQUIRE(alone.size() == beside.size());
+  for (std::size_t i = 0; i < alone.size(); ++i) {
+    CHECK(alone.at(i).get<double>() == doctest::Approx(beside.at(i).get<double>()).epsilon(1e-5));
+  }
 }
 
 TEST_CASE("predict: images that the model was not made for are refused") {
