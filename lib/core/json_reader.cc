@@ -232,7 +232,7 @@ void Reader::read(const Json& json, FieldRef field, const FieldOptions& options,
                         [&](std::string* text) {
                           if (!json.is_string()) return refuse(json, field, nullable);
                           *text = json.get<std::string>();
-                          if (options.utc && !unix_seconds(*text)) {
+                          if (options.utc && !text->empty() && !unix_seconds(*text)) {
                             violation(fmt::format("is {}, must be a time in UTC such as {}",
                                                   shown(json),
                                                   "2026-01-31T12:00:00Z"));

@@ -63,7 +63,7 @@ Json json_schema(FieldRef given, const FieldOptions& options) {
   }
   if (!options.doc.empty()) schema["description"] = options.doc;
   add_bounds(schema, field, options);
-  if (options.utc) schema["pattern"] = "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ$";
+  if (options.utc) schema["pattern"] = "^(\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ)?$";
   const auto add_words = [&](std::span<const std::string_view> words) {
     schema["enum"] = Json::array();
     for (const std::string_view word : words) schema["enum"].push_back(word);

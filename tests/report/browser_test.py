@@ -390,8 +390,8 @@ def main():
                 path = reports.folder / name
                 path = path / "report.json" if path.is_dir() else path
                 spoilt = reports.folder / f"hostile_{name.replace('.json', '')}.json"
-                # The sums of an explanation are checked against types and dtypes.
-                fixed = {"kind", "status", "unit", "mode", "metric", "split"}
+                # Times are read as such; the sums of an explanation are checked against types and dtypes.
+                fixed = {"kind", "status", "unit", "mode", "metric", "split", "date", "started_at", "ended_at"}
                 if name == "explain.json":
                     fixed |= {"type", "in_dtype", "compute_dtype", "out_dtype"}
                 spoilt.write_text(json.dumps(hostile(json.loads(path.read_text()), fixed)))
