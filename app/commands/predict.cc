@@ -272,7 +272,7 @@ int predict(const PredictFlags& state) {
   spec.training.batch_size = std::min(samples, together);
   spec.training.validation_batch_size = spec.training.batch_size;
   train::Session session(spec, asked.data, device, nn::Purpose::predict);
-  // The run has told the others.
+  // Training printed the others.
   for (const config::Warning& warning : session.warnings()) {
     if (warning.code == config::k_infinite_input) tell_warnings({&warning, 1});
   }

@@ -29,7 +29,7 @@ struct FieldOptions {
   std::string_view key = {};       ///< a map: has this key always
   std::string_view key_doc = {};   ///< of that key's value
   std::string_view old_name = {};  ///< in the state of a run (train/progress.h)
-  bool utc = false;                ///< a text: a time as utc_now() writes it (core/system.h)
+  bool utc = false;                ///< a text: empty, or a time as utc_now() writes it
 };
 
 /// A number that need not be finite: JSON has null for it. An optional double is null without a

@@ -4,7 +4,8 @@
     ranks.py PROGRAM
 
 Losses agree within the order of summation, and a repetition has the same bits, with sums in float32
-and in bfloat16. A rank whose other one is killed ends by itself, with a captured step in NCCL. Prints a line per check as parity.py does; exit status 1 when any failed.
+and in bfloat16. A rank whose other one is killed ends by itself, with a captured
+step in NCCL. Prints a line per check as parity.py does; exit status 1 when any failed.
 """
 
 import json

@@ -86,7 +86,7 @@ TEST_CASE("table: a run keeps its encoding, evaluates by it and predicts rows wi
   CHECK(final_hash(directory, "half") == final_hash(directory, "float32"));
 }
 
-TEST_CASE("table: float16 does not hold a column of large numbers, which is told of by its name") {
+TEST_CASE("table: a warning names a column of numbers that float16 does not hold") {
   const TemporaryDirectory directory;
   std::string rows = "income,age,kind\n";
   for (int i = 0; i < 40; ++i) {

@@ -93,7 +93,7 @@ TEST_CASE("cuDNN plans: large batches of strict float32 have memory to transpose
   }
 }
 
-TEST_CASE("cuDNN plans: several of one engine are told apart by its knobs") {
+TEST_CASE("cuDNN plans: several of one engine differ in its knobs") {
   ConvKey key;
   key.geometry.window = {graph::ops::window_axis(28, 3, 2, 1, "SAME"),
                          graph::ops::window_axis(28, 3, 2, 1, "SAME")};

@@ -1,4 +1,5 @@
-// Samples with values that float16 does not hold are told of, wherever the model takes them in it.
+// The warning about samples with values that float16 does not hold, wherever the model rounds them
+// to it.
 
 #include <doctest/doctest.h>
 
@@ -34,7 +35,8 @@ data::Dataset as_floats(data::Dataset dataset) {
 
 }  // namespace
 
-TEST_CASE("half inputs: infinite ones are told of where the model computes in float16, only") {
+TEST_CASE(
+    "half inputs: a warning reports infinite ones where the model computes in float16, only") {
   data::Dataset dataset = as_floats(flat_digits());
   TinyRun tiny;
   tiny.model = "input: [784]\n  layers:";

@@ -93,6 +93,24 @@ TEST_CASE("outputs: one without loss and metrics needs no labels") {
   CHECK(Run(tiny.spec(), {}, dataset).finish().history.back().train.size() == 3);
 }
 
+/// Digits with a class and three numbers for each row of the image.
+data::Dataset digits_and_rows() {
+  data::Dataset dataset = digit_rows();
+  dataset.outputs = {{"digit", true, {28}, DType::int32, 10}, {"mean", false, {84}}};
+  for (data::Split* split : {&dataset.train, &dataset.test}) {
+    Tensor labels(DType::float32, {split->samples(), 28 + 84});
+    for (std::int64_t i = 0; i < labels.elements(); ++i) {
+      const std::int64_t sample = i / 112, value = i % 112;
+      labels.as<float>()[i] =
+          value < 28 ? static_cast<float>(split->labels.as<std::int32_t>()[sample * 28 + value])
+                     : static_cast<float>(value) / 112;
+    }
+    split->labels = std::move(labels);
+    split->weights = {};
+  }
+  return dataset;
+}
+
 TEST_CASE("outputs: masked steps of one without a loss do not count in its metrics") {
   TinyRun tiny;
   tiny.model = "inputs: {image: [28, 28, 1]}\n  nodes:";
@@ -107,19 +125,7 @@ TEST_CASE("outputs: masked steps of one without a loss do not count in its metri
   tiny.data = "{format: npz, path: x.npz}";
   tiny.optimizer = "{type: sgd, learning_rate: 0.05}";
   tiny.training = "{epochs: 1, batch_size: 53}";
-  data::Dataset dataset = digit_rows();
-  dataset.outputs = {{"digit", true, {28}, DType::int32, 10}, {"mean", false, {84}}};
-  for (data::Split* split : {&dataset.train, &dataset.test}) {
-    Tensor labels(DType::float32, {split->samples(), 28 + 84});
-    for (std::int64_t i = 0; i < labels.elements(); ++i) {
-      const std::int64_t sample = i / 112, value = i % 112;
-      labels.as<float>()[i] =
-          value < 28 ? static_cast<float>(split->labels.as<std::int32_t>()[sample * 28 + value])
-                     : static_cast<float>(value) / 112;
-    }
-    split->labels = std::move(labels);
-    split->weights = {};
-  }
+  const data::Dataset dataset = digits_and_rows();
   const auto metric_with = [&](const std::string& losses) {
     tiny.loss = losses + "\nmetrics: {digit: accuracy, mean: mean_absolute_error}";
     return Run(tiny.spec(), {}, dataset).finish().test->metrics.at("mean_mean_absolute_error");
@@ -161,7 +167,6 @@ TEST_CASE("outputs: several ranks, and parts of a batch, train as one") {
 
 TEST_CASE("outputs: masks of both count the steps of each, in parts and on ranks too") {
   TinyRun tiny;
-  tiny.data = k_unsplit_digits;
   tiny.model = "inputs: {image: [28, 28, 1]}\n  nodes:";
   tiny.layers = R"(
     rows: {type: reshape, target_shape: [28, 28], from: image}
@@ -175,19 +180,7 @@ TEST_CASE("outputs: masks of both count the steps of each, in parts and on ranks
   tiny.loss = "{digit: sparse_categorical_crossentropy, mean: mean_squared_error}";
   tiny.optimizer = "{type: sgd, learning_rate: 0.05}";
   tiny.training = "{epochs: 1, batch_size: 53}";
-  data::Dataset dataset = digit_rows();
-  dataset.outputs = {{"digit", true, {28}, DType::int32, 10}, {"mean", false, {84}}};
-  for (data::Split* split : {&dataset.train, &dataset.test}) {
-    Tensor labels(DType::float32, {split->samples(), 28 + 84});
-    for (std::int64_t i = 0; i < labels.elements(); ++i) {
-      const std::int64_t sample = i / 112, value = i % 112;
-      labels.as<float>()[i] =
-          value < 28 ? static_cast<float>(split->labels.as<std::int32_t>()[sample * 28 + value])
-                     : static_cast<float>(value) / 112;
-    }
-    split->labels = std::move(labels);
-    split->weights = {};
-  }
+  const data::Dataset dataset = digits_and_rows();
   config::RunSpec spec = tiny.spec();
   const TrainResult one = Run(spec, {}, dataset).finish();
   check_same_training(train_ranks(spec, 2, dataset)[0], one, 1e-5);

@@ -220,7 +220,7 @@ std::string describe(const Engine& engine) {
 /// The values of a configuration's knobs by number, of which an engine has several combinations:
 /// "2=24 12=1".
 std::string knobs_of(const Descriptor& configuration) {
-  // Their number alone is not told.
+  // Their number cannot be queried alone.
   std::vector<DescriptorPtr> choices(CUDNN_KNOB_TYPE_COUNTS);
   std::vector<cudnnBackendDescriptor_t> raw;
   for (DescriptorPtr& choice : choices) {
