@@ -74,6 +74,11 @@ constexpr std::array k_codes{
         "its input in float16: their steps are skipped, or their results are not finite.",
         "Standardise the values or give a smaller data.scale; or use float32, or bfloat16, which "
         "has its range."},
+    WarningCode{k_equal_labels,
+                "All training samples have the same label, so that any model learns to answer with "
+                "it.",
+                "Check that data.path is the folder that contains one folder for each class, or "
+                "that the column or array of the labels is the right one."},
     WarningCode{k_half_output,
                 "The output of the model has 16 bits, so that probabilities lose digits.",
                 "Give the last layer dtype: float32."},

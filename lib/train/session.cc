@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "comm/communicator.h"
 #include "config/warning_codes.h"
@@ -13,7 +14,7 @@
 #include "graph/op_handles.h"
 #include "nn/losses/loss.h"
 #include "passes/lowering.h"
-#include "train/half_inputs.h"
+#include "train/data_warnings.h"
 
 namespace halfstep::train {
 namespace {
@@ -52,24 +53,6 @@ void refuse_unrunnable(const graph::Graph& graph, const backend::Backend& backen
                                 choice.refused.front().second),
                     "another policy, or --device cpu");
   }
-}
-
-/// W119 where streams leave out training samples.
-std::optional<config::Warning> samples_left_out(const config::RunSpec& spec, std::int64_t samples) {
-  const std::int64_t batch = spec.training.batch_size, left = samples % batch;
-  if (!spec.data.streams || left == 0 || samples < batch) return std::nullopt;
-  std::int64_t divisor = batch;
-  while (samples % divisor != 0) --divisor;
-  return config::warning(
-      config::k_samples_left_out,
-      spec.where("data.streams"),
-      fmt::format("leaves out the last {} of {} training samples: each of {} streams has {}; "
-                  "batches of {} leave out none",
-                  left,
-                  samples,
-                  batch,
-                  samples / batch,
-                  divisor));
 }
 
 /// Rejects arithmetic that this backend does not have; with precision.fallback: warn, `spec` gets
@@ -217,24 +200,22 @@ Session::Session(const config::RunSpec& spec,
   check_indices();
   warnings_ = spec_.warnings;
   warnings_.insert(warnings_.end(), replaced.begin(), replaced.end());
-  if (purpose == nn::Purpose::train) {
-    const auto left_out = samples_left_out(spec_, train_rows_.samples());
-    if (left_out) warnings_.push_back(*left_out);
-  }
   warnings_.insert(warnings_.end(), prepared_.warnings.begin(), prepared_.warnings.end());
   for (config::Warning& warning : nn::graph_warnings(spec_, step_spec_, prepared_.graph)) {
     warnings_.push_back(std::move(warning));
   }
-  const bool trains = purpose != nn::Purpose::predict;
-  for (config::Warning& warning : half_input_warnings(spec_,
-                                                      step_spec_,
-                                                      prepared_.graph,
-                                                      dataset_,
-                                                      {{trains ? "training" : "", &train_rows_},
-                                                       {"validation", &validation_rows_},
-                                                       {"test", &test_rows_}})) {
-    warnings_.push_back(std::move(warning));
-  }
+  const RunData run{spec_,
+                    step_spec_,
+                    data_shape_,
+                    dataset_,
+                    {{purpose == nn::Purpose::predict ? "" : "training", &train_rows_},
+                     {"validation", &validation_rows_},
+                     {"test", &test_rows_}}};
+  const auto warn = [this](std::vector<config::Warning> found) {
+    std::ranges::move(found, std::back_inserter(warnings_));
+  };
+  warn(half_input_warnings(run, prepared_.graph));
+  if (purpose == nn::Purpose::train) warn(training_data_warnings(run));
   std::size_t state_bytes = 0;
   for (const graph::Variable& v : prepared_.graph.variables()) {
     state_bytes += static_cast<std::size_t>(v.type.shape.elements()) * size_bytes(v.type.dtype);

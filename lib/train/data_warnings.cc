@@ -1,12 +1,14 @@
-#include "train/half_inputs.h"
+#include "train/data_warnings.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "config/warning_codes.h"
 #include "graph/op_handles.h"
@@ -92,15 +94,15 @@ Overflow find_overflow(const TensorView& samples, const Part& part, double scale
 }
 
 /// The column of a table, or the input, that an element of a sample belongs to.
-std::string name_of(std::int64_t element, const data::Dataset& dataset, const nn::StepSpec& step) {
-  if (dataset.table && !dataset.text) {
-    for (const data::ColumnEncoding& column : dataset.table->columns) {
+std::string name_of(std::int64_t element, const RunData& run) {
+  if (run.dataset.table && !run.dataset.text) {
+    for (const data::ColumnEncoding& column : run.dataset.table->columns) {
       element -= column.features();
       if (element < 0) return fmt::format(" of the column '{}'", column.name);
     }
   }
-  if (step.model.inputs.size() > 1) {
-    for (const nn::Model::Input& input : step.model.inputs) {
+  if (run.step.model.inputs.size() > 1) {
+    for (const nn::Model::Input& input : run.step.model.inputs) {
       element -= input.shape.elements();
       if (element < 0) return fmt::format(" of the input '{}'", input.name);
     }
@@ -108,33 +110,93 @@ std::string name_of(std::int64_t element, const data::Dataset& dataset, const nn
   return "";
 }
 
+/// W119 where streams leave out training samples.
+std::optional<config::Warning> samples_left_out(const config::RunSpec& spec, std::int64_t samples) {
+  const std::int64_t batch = spec.training.batch_size, left = samples % batch;
+  if (!spec.data.streams || left == 0 || samples < batch) return std::nullopt;
+  std::int64_t divisor = batch;
+  while (samples % divisor != 0) --divisor;
+  return config::warning(
+      config::k_samples_left_out,
+      spec.where("data.streams"),
+      fmt::format("leaves out the last {} of {} training samples: each of {} streams has {}; "
+                  "batches of {} leave out none",
+                  left,
+                  samples,
+                  batch,
+                  samples / batch,
+                  divisor));
+}
+
+/// A label of one number, with the name of its class where the data set knows it.
+std::string text_of_label(const TensorView& labels,
+                          const data::Dataset& dataset,
+                          std::int64_t begin) {
+  if (is_floating(labels.dtype)) return fmt::format("{:g}", labels.as<float>()[begin]);
+  const std::int32_t label = labels.as<std::int32_t>()[begin];
+  const bool named = label >= 0 && label < std::ssize(dataset.class_names);
+  return named
+             ? fmt::format("{} ('{}')", label, dataset.class_names[static_cast<std::size_t>(label)])
+             : fmt::format("{}", label);
+}
+
+/// W123 for each labelled output whose label is the same in all training samples.
+std::vector<config::Warning> equal_labels(const RunData& run) {
+  std::vector<config::Warning> warnings;
+  const data::SplitView& rows = *run.splits.front().rows;
+  if (rows.samples() < 2 || run.dataset.predicts_tokens()) return warnings;
+  const std::size_t stride = rows.labels.bytes() / static_cast<std::size_t>(rows.samples());
+  const std::size_t size = size_bytes(rows.labels.dtype);
+  const std::byte* const labels = rows.labels.as<std::byte>();
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i < run.step.outputs.size(); ++i) {
+    const std::int64_t count =
+        (run.shape.labels.empty() ? run.shape.label : run.shape.labels[i].shape).elements();
+    const std::int64_t begin = std::exchange(first, first + count);
+    if (!run.step.outputs[i].is_labelled() || count == 0) continue;
+    const std::byte* const label = labels + static_cast<std::size_t>(begin) * size;
+    std::int64_t equal = 1;
+    while (equal < rows.samples() && std::memcmp(label + static_cast<std::size_t>(equal) * stride,
+                                                 label,
+                                                 static_cast<std::size_t>(count) * size) == 0) {
+      ++equal;
+    }
+    if (equal < rows.samples()) continue;
+    warnings.push_back(config::warning(
+        config::k_equal_labels,
+        run.spec.where("data"),
+        fmt::format(
+            "{}all {} training samples have the label {}: there is nothing to learn from them",
+            run.step.outputs[i].in_message(),
+            equal,
+            count == 1 ? text_of_label(rows.labels, run.dataset, begin) : "of the first")));
+  }
+  return warnings;
+}
+
 }  // namespace
 
-std::vector<config::Warning> half_input_warnings(const config::RunSpec& spec,
-                                                 const nn::StepSpec& step,
-                                                 const graph::Graph& graph,
-                                                 const data::Dataset& dataset,
-                                                 const std::vector<NamedSplit>& splits) {
+std::vector<config::Warning> half_input_warnings(const RunData& run, const graph::Graph& graph) {
   std::vector<config::Warning> warnings;
-  const double scale = step.scale_of(dataset.train.images.dtype());
-  const bool bytes = dataset.train.images.dtype() == DType::uint8;
+  const double scale = run.step.scale_of(run.dataset.train.images.dtype());
+  const bool bytes = run.dataset.train.images.dtype() == DType::uint8;
   if (bytes && std::abs(scale) * 255 < k_infinite) return warnings;
   for (const auto& [part, layer] : rounded_parts(graph)) {
-    for (const auto& [split, rows] : splits) {
+    for (const auto& [split, rows] : run.splits) {
       if (rows->samples() == 0) continue;
       const Overflow found = find_overflow(rows->images, part, scale);
       if (found.samples == 0) continue;
-      const bool raw_table = spec.data.table && !spec.data.table->standardize;
+      const bool raw_table = run.spec.data.table && !run.spec.data.table->standardize;
       warnings.push_back(config::warning(
           config::k_infinite_input,
-          spec.where("data"),
+          run.spec.where("data"),
           fmt::format(
               "{} of {} {}samples have values{} that are infinite in float16, such as {:g}, "
               "and {} takes them in it; {}, and float32 and bfloat16 hold them",
               found.samples,
               rows->samples(),
               split.empty() ? "" : fmt::format("{} ", split),
-              name_of(found.element, dataset, step),
+              name_of(found.element, run),
               found.value,
               layer.empty() ? "the model" : fmt::format("layer '{}'", layer),
               raw_table ? "data.table.standardize: true scales the columns"
@@ -142,6 +204,13 @@ std::vector<config::Warning> half_input_warnings(const config::RunSpec& spec,
       break;
     }
   }
+  return warnings;
+}
+
+std::vector<config::Warning> training_data_warnings(const RunData& run) {
+  std::vector<config::Warning> warnings = equal_labels(run);
+  const auto left_out = samples_left_out(run.spec, run.splits.front().rows->samples());
+  if (left_out) warnings.push_back(*left_out);
   return warnings;
 }
 

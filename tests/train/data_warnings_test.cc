@@ -1,8 +1,10 @@
-// The warning about samples with values that float16 does not hold, wherever the model rounds them
-// to it.
+// Warnings of the samples and labels of a run: values that float16 does not hold, wherever the
+// model rounds them to it, and labels that are all the same.
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -14,14 +16,18 @@
 namespace halfstep::train {
 namespace {
 
-/// The message of W122, "" without it.
-std::string overflow_of(const TinyRun& tiny, const data::Dataset& dataset) {
+/// The messages of warnings of this code, each with a line end; "" without one.
+std::string messages_of(std::string_view code, const TinyRun& tiny, const data::Dataset& dataset) {
   const Session session(tiny.spec(), dataset, cpu());
   std::string text;
   for (const config::Warning& warning : session.warnings()) {
-    if (warning.code == config::k_infinite_input) text += warning.message + "\n";
+    if (warning.code == code) text += warning.message + "\n";
   }
   return text;
+}
+
+std::string overflow_of(const TinyRun& tiny, const data::Dataset& dataset) {
+  return messages_of(config::k_infinite_input, tiny, dataset);
 }
 
 data::Dataset as_floats(data::Dataset dataset) {
@@ -102,6 +108,40 @@ TEST_CASE("half inputs: the column of a table and one of several inputs are name
       "2 of 160 training samples have values of the column 'column 0' that are infinite in "
       "float16, such as 2e+06, and layer 'flatten' takes them in it; data.table.standardize: true "
       "scales the columns, and float32 and bfloat16 hold them\n");
+}
+
+TEST_CASE("labels: a warning reports outputs whose label is the same in all training samples") {
+  TinyRun tiny;
+  tiny.model = "input: [784]\n  layers:";
+  tiny.data = "{format: npz, path: x.npz}";
+  data::Dataset dataset = flat_digits();
+  const auto equal_labels = [](const TinyRun& run, const data::Dataset& data) {
+    return messages_of(config::k_equal_labels, run, data);
+  };
+  CHECK(equal_labels(tiny, dataset).empty());
+  auto* const labels = dataset.train.labels.as<std::int32_t>();
+  std::fill_n(labels, dataset.train.samples(), 3);
+  CHECK(equal_labels(tiny, dataset) ==
+        "all 160 training samples have the label 3: there is nothing to learn from them\n");
+  dataset.class_names = {"a", "b", "c", "cat"};
+  CHECK(equal_labels(tiny, dataset).find("the label 3 ('cat'):") != std::string::npos);
+  labels[159] = 2;
+  CHECK(equal_labels(tiny, dataset).empty());
+
+  data::Dataset several = digits_and_means();
+  CHECK(equal_labels(two_outputs(), several).empty());
+  for (std::int64_t i = 0; i < several.train.samples(); ++i) {
+    float* const label = several.train.labels.as<float>() + 3 * i;
+    label[1] = 0.25F;
+    label[2] = 0.5F;
+  }
+  CHECK(equal_labels(two_outputs(), several)
+            .find("output 'mean': all 160 training samples have the label of the first: ") == 0);
+  for (std::int64_t i = 0; i < several.train.samples(); ++i) {
+    several.train.labels.as<float>()[3 * i] = 7;
+  }
+  CHECK(equal_labels(two_outputs(), several)
+            .find("output 'digit': all 160 training samples have the label 7: ") == 0);
 }
 
 }  // namespace halfstep::train
