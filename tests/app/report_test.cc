@@ -123,7 +123,7 @@ TEST_CASE("report: validation names the path of everything that was changed in a
       {"run.ended_at", [](Json& r) { r["run"]["ended_at"] = "2026-02-30T12:00:00Z"; }},
       {"run.segments[0].started_at",
        [](Json& r) { r["run"]["segments"][0]["started_at"] = "2026-01-31 12:00:00"; }},
-      {"context.date", [](Json& r) { r["context"]["date"] = ""; }},
+      {"context.date", [](Json& r) { r["context"]["date"] = "2026-01-31"; }},
   };
   for (const Row& row : rows) {
     CAPTURE(row.path);
