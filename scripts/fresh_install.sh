@@ -22,9 +22,9 @@ case ${1:-} in
   --root) mode=root ;;
   --configure) mode=configure ;;
   --inputs)
-    # Not the scripts of checks and benchmarks, which neither command runs.
-    git ls-files -z scripts CMakePresets.json '*CMakeLists.txt' '*.cmake' \
-      ':!scripts/fresh_install.proof' ':!scripts/bench' ':!scripts/check*' |
+    # Of the scripts those alone that one of the commands runs.
+    git ls-files -z CMakePresets.json '*CMakeLists.txt' '*.cmake' \
+      scripts/{lib,quickstart,test,reference,fetch_datasets}.sh |
       xargs -0 sha256sum | sha256sum | cut -d ' ' -f 1
     exit 0
     ;;
