@@ -48,8 +48,8 @@ long teams_of_a_product(int threads) {
 
 }  // namespace
 
-TEST_CASE(
-    "onednn threads: convolutions of pieces of a batch agree and start no loops of oneDNN's") {
+TEST_CASE("onednn threads: convolutions of pieces of a batch agree and start no loops of oneDNN's" *
+          doctest::test_suite("slow")) {
   const ThreadCountGuard guard;
   const ConvShape convs[] = {
       {"equal pieces", {24, 14, 14, 16}, {3, 3, 16, 16}},

@@ -30,7 +30,8 @@ TEST_CASE("own kernels: each gives what the reference gives in float64") {
   CHECK(tickets_are_zero());
 }
 
-TEST_CASE("own kernels: tensors need no more alignment than their elements") {
+TEST_CASE("own kernels: tensors need no more alignment than their elements" *
+          doctest::test_suite("slow")) {
   const std::vector<OpCase> cases = all_kernel_cases();
   for (const Begin begin : {Begin::behind_one_element, Begin::behind_16_bytes}) {
     place_tensors(begin);

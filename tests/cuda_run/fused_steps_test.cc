@@ -66,7 +66,7 @@ bool copy_follows(const plan::State& state, const std::string& weight, std::int6
 
 }  // namespace
 
-TEST_CASE("device: fused launches give the bits of separate ones") {
+TEST_CASE("device: fused launches give the bits of separate ones" * doctest::test_suite("slow")) {
   for (const char* policy : {"float32", "mixed_float16", "mixed_bfloat16"}) {
     CAPTURE(policy);
     for (const auto make : {plan::step_graph,

@@ -66,7 +66,7 @@ backend::Prepared prepare_on_device(const backend::NodeView& node, const backend
 
 }  // namespace
 
-TEST_CASE("device: each row gives what the reference gives") {
+TEST_CASE("device: each row gives what the reference gives" * doctest::test_suite("slow")) {
   std::vector<testing::OpCase> cases = testing::op_cases();
   for (const auto& family : {testing::more_conv_cases(),
                              testing::more_pool_cases(),

@@ -171,7 +171,8 @@ TEST_CASE("device ranks: a sample that is not finite skips the step on all ranks
   }
 }
 
-TEST_CASE("device ranks: a run that lost a rank resumes from a copy, with the bits of the whole") {
+TEST_CASE("device ranks: a run that lost a rank resumes from a copy, with the bits of the whole" *
+          doctest::test_suite("slow")) {
   TinyRun tiny = tiny_run("mixed_float16");
   tiny.training =
       "{epochs: 6, batch_size: 53, early_stopping: {monitor: loss, patience: 9, restore_best: "

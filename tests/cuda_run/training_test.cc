@@ -179,7 +179,7 @@ TEST_CASE("device: mixed and weighted samples train as on the CPU") {
   }
 }
 
-TEST_CASE("device: any layer may read the images of bytes first") {
+TEST_CASE("device: any layer may read the images of bytes first" * doctest::test_suite("slow")) {
   constexpr std::array<std::string_view, 11> k_layers{"activation, activation: relu",
                                                       "average_pooling2d",
                                                       "batch_normalization",
@@ -218,7 +218,8 @@ TEST_CASE("device: convolutions, pooling and normalization train as on the CPU")
 }
 
 TEST_CASE(
-    "device: skip connections, normalization and attention train as on the CPU, rewritten too") {
+    "device: skip connections, normalization and attention train as on the CPU, rewritten too" *
+    doctest::test_suite("slow")) {
   constexpr std::string_view k_rewrite = "{rewrite: auto, target: float16}";
   for (const std::string_view file :
        {"residual.yaml", "fashion_cnn.yaml", "transformer_patches.yaml"}) {
