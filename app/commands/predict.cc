@@ -61,6 +61,7 @@ struct Preparation {
   data::ImageForm pictures;     ///< of the folder of pictures that was trained on; else as they are
   std::optional<double> scale;  ///< of all values; absent: bytes are scaled to [0, 1]
   bool trained_on_bytes = true;
+  bool skips_bad_pictures = false;    ///< of folders; files that are named must be read
   std::optional<TableColumns> table;  ///< that was trained on
   std::optional<TextWindows> text;    ///< likewise
   data::DataOptions several;          ///< its `inputs` are those of a model of several; else empty
@@ -113,21 +114,28 @@ Tensor read_samples(const std::string& path, const Preparation& preparation) {
       fmt::format("has {} arrays and none is called x, images or x_test", names.size()));
 }
 
+struct InputFile {
+  std::string path;
+  bool picture_of_folder = false;
+};
+
 /// The input files, with folders replaced by the texts in them or, of other runs than those of a
 /// text or a table, by the pictures in and below them in the order of their paths.
-std::vector<std::string> files_of(std::vector<std::string> inputs,
-                                  const std::vector<std::string>& more,
-                                  const Preparation& preparation) {
+std::vector<InputFile> files_of(std::vector<std::string> inputs,
+                                const std::vector<std::string>& more,
+                                const Preparation& preparation) {
   inputs.insert(inputs.end(), more.begin(), more.end());
-  std::vector<std::string> files;
+  std::vector<InputFile> files;
   for (const std::string& input : inputs) {
     if (!fs::is_directory(input) || preparation.table) {  // a table reads no folder, and says so
-      files.push_back(input);
-      continue;
+      files.push_back({input});
+    } else if (preparation.text) {
+      for (std::string& path : data::text_files(input)) files.push_back({std::move(path)});
+    } else {
+      for (std::string& path : data::pictures_below(input)) {
+        files.push_back({std::move(path), true});
+      }
     }
-    const std::vector<std::string> found =
-        preparation.text ? data::text_files(input) : data::pictures_below(input);
-    files.insert(files.end(), found.begin(), found.end());
   }
   if (!files.empty()) return files;
   throw UserError(ErrorKind::config,
@@ -220,9 +228,17 @@ Asked read_inputs(const PredictFlags& state,
                   const data::Dataset& trained_on) {
   Asked asked;
   std::vector<float> values;
-  for (const std::string& path : files_of(state.inputs, state.more_inputs, preparation)) {
-    const std::int64_t count = append_samples(path, preparation, values);
-    asked.files.insert(asked.files.end(), static_cast<std::size_t>(count), path);
+  const std::vector<InputFile> files = files_of(state.inputs, state.more_inputs, preparation);
+  for (const auto& [path, picture_of_folder] : files) {
+    try {
+      const std::int64_t count = append_samples(path, preparation, values);
+      asked.files.insert(asked.files.end(), static_cast<std::size_t>(count), path);
+    } catch (const UserError& error) {
+      const bool skips = preparation.skips_bad_pictures && picture_of_folder;
+      const bool last = &path == &files.back().path && asked.files.empty();
+      if (!skips || last || error.kind() != ErrorKind::data) throw;
+      log_warning("{}: {}: left out", path, error.problems().front().message);
+    }
   }
   std::vector<std::int64_t> dims{static_cast<std::int64_t>(asked.files.size())};
   const Shape& sample = trained_on.sample_shape;
@@ -250,6 +266,7 @@ int predict(const PredictFlags& state) {
   preparation.several = data_options(used.config);
   if (spec.data.format == config::DataFormat::image_folder) {
     preparation.pictures = image_form(spec.data);
+    preparation.skips_bad_pictures = spec.data.on_bad_sample == config::OnBadSample::skip;
     preparation.pictures.height = trained_on.sample_shape[0];
     preparation.pictures.width = trained_on.sample_shape[1];
     preparation.pictures.channels = trained_on.sample_shape[2];

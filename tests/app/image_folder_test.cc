@@ -90,6 +90,24 @@ TEST_CASE("image folder: a run names its classes in reports, evaluations and pre
   CHECK(holds(all.err, "birds: 1 of 81 files are no pictures"));
   CHECK(holds(all.err, "such as birds/swan/notes.txt"));
   fs::remove(directory.path() / "birds/swan/notes.txt");
+  // A picture of a folder that cannot be read is left out where the run leaves such pictures out;
+  // one that is named is not.
+  write_text(directory.path() / "birds/swan/cut.pgm", "P5 28 28 255\nswan");
+  CHECK(halfstep({"predict", "run", "birds"}, directory.path()).exit_code == 3);
+  const auto skipping = [&](const std::string& input) {
+    return halfstep({"predict", "run", input, "--set", "data.on_bad_sample=skip"},
+                    directory.path());
+  };
+  const Finished without = skipping("birds");
+  CAPTURE(without.err);
+  CHECK(without.exit_code == 0);
+  CHECK(without.out == all.out);
+  CHECK(holds(without.err, "warning: birds/swan/cut.pgm: "));
+  CHECK(holds(without.err, ": left out"));
+  CHECK(skipping("birds/swan/cut.pgm").exit_code == 3);
+  fs::create_directories(directory.path() / "cut");
+  fs::rename(directory.path() / "birds/swan/cut.pgm", directory.path() / "cut/cut.pgm");
+  CHECK(skipping("cut").exit_code == 3);
   REQUIRE(
       halfstep({"report", "export", "run", "--format", "html", "-o", "r.html"}, directory.path())
           .exit_code == 0);
