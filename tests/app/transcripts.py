@@ -28,7 +28,7 @@ QUICKSTART = re.compile(r"^`quickstart\.sh` prints .*:\n\n```\n((?:.*\n)*?)```$"
 VARIES = (
     (r"^use \w+ here: (no other policy is shown to be faster|[\d.]+ \[.*\] times as fast as float32, ).*",
      "use POLICY here: REASON"),
-    (r"\b(not )?shown$", "SHOWN"),
+    (r"\b(yes|not shown)$", "SHOWN"),
     (r"^report: .*", "report: PATH"),
     (r"^(backward|casts|in 16 bits) .*", r"\1"),
     (r"(?<![A-Za-z_\d])[-+]?\d+(\.\d+)?(e[-+]?\d+)?", "N"),
