@@ -3,6 +3,7 @@
 # checkout. Prints the time of each command.
 #   scripts/fresh_install.sh               both commands, as an ordinary user with sudo
 #   scripts/fresh_install.sh --root        both commands, as root, where sudo is not installed
+#   scripts/fresh_install.sh --quickstart  quickstart.sh, then as --configure, as an ordinary user
 #   scripts/fresh_install.sh --configure   packages and CMake's configuration alone, as root
 #   scripts/fresh_install.sh --deb FILE    installs a package of scripts/package.sh, and trains
 #   scripts/fresh_install.sh --inputs      prints a hash over the files that decide on packages and the build
@@ -20,6 +21,7 @@ mode=user
 case ${1:-} in
   "") ;;
   --root) mode=root ;;
+  --quickstart) mode=quickstart ;;
   --configure) mode=configure ;;
   --inputs)
     # Of the scripts those alone that one of the commands runs.
@@ -34,11 +36,13 @@ case ${1:-} in
     [[ -f $package ]] || die "--deb needs the package's file, of scripts/package.sh; there is no '$package'"
     ;;
   -h | --help)
-    sed -n '2,14s/^# \{0,1\}//p' scripts/fresh_install.sh
+    sed -n '2,15s/^# \{0,1\}//p' scripts/fresh_install.sh
     exit 0
     ;;
   *) die "unknown argument '$1'; see --help" ;;
 esac
+as_user=""
+if [[ $mode == user || $mode == quickstart ]]; then as_user=1; fi
 (($(id -u) == 0)) || die "chroot and mounts need root: sudo scripts/fresh_install.sh $*"
 install_missing mmdebstrap python3
 
@@ -50,7 +54,7 @@ if [[ ${1:-} != "${FRESH_INSIDE:-}" || -z ${FRESH_NAMESPACE:-} ]]; then
   mkdir -p "$root"
   trap '[[ -n ${KEEP_ROOT:-} ]] || rm -rf "$root"' EXIT
   include=ca-certificates
-  [[ $mode != user ]] || include+=,sudo
+  [[ -z $as_user ]] || include+=,sudo
   say "== an empty Debian ${DEBIAN_SUITE:-bookworm} in $root"
   mmdebstrap --quiet --variant=minbase --include="$include" "${DEBIAN_SUITE:-bookworm}" "$root" || {
     say "error: Debian's mirror gave no ${DEBIAN_SUITE:-bookworm}"
@@ -66,7 +70,7 @@ mount -t proc proc "$root/proc"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 home=/root
 run=(chroot "$root" env -i "PATH=/usr/sbin:/usr/bin:/sbin:/bin" LANG=C.UTF-8 HOME=/root)
-if [[ $mode == user ]]; then
+if [[ -n $as_user ]]; then
   home=/home/newcomer
   chroot "$root" useradd --create-home newcomer
   echo 'newcomer ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/newcomer"
@@ -76,17 +80,20 @@ fi
 mkdir -p "$root$home/halfstep"
 inputs=$(scripts/fresh_install.sh --inputs)
 git ls-files -z | tar --null --files-from=- --create | tar --extract --directory "$root$home/halfstep"
-[[ $mode != user ]] || chroot "$root" chown -R newcomer: "$home/halfstep"
+[[ -z $as_user ]] || chroot "$root" chown -R newcomer: "$home/halfstep"
 
 # inside COMMAND: runs a line in the checkout of the new root.
 inside() { "${run[@]}" bash -euo pipefail -c "cd $home/halfstep && $1"; }
 
-if [[ $mode == configure ]]; then
+configure() {
   # shellcheck disable=SC2016  # the inner shell expands it
   inside '. scripts/lib.sh && install_missing "${build_packages[@]}" &&
     configure_preset release -DHALFSTEP_TESTS=OFF && install_missing "${test_packages[@]}" &&
     configure_preset release -DHALFSTEP_TESTS=ON'
   say "== packages install and CMake configures"
+}
+if [[ $mode == configure ]]; then
+  configure
   exit
 fi
 if [[ $mode == deb ]]; then
@@ -108,6 +115,10 @@ timed() {
 
 timed "$(inside 'command -v nvcc' >/dev/null && echo 8 || echo 6)" scripts/quickstart.sh | tee "$root/quickstart.txt"
 python3 -B tests/app/transcripts.py --quickstart "$root/quickstart.txt" README.md
+if [[ $mode == quickstart ]]; then
+  configure
+  exit
+fi
 timed 10 scripts/test.sh
 if [[ $mode == user && ${DEBIAN_SUITE:-bookworm} == bookworm ]]; then
   echo "$inputs" >scripts/fresh_install.proof
