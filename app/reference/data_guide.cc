@@ -296,10 +296,10 @@ are rounded to 8), and PGM and PPM files. A rotation that a camera noted in the 
   `data.on_bad_sample: skip` files that cannot be decoded are left out, and a warning counts and names them. Files and
   folders whose names begin with a dot are left out anyway.
 
-All pictures are read when a run begins and are kept as bytes. `predict` treats pictures as training did;
-it reads the same files, IDX, NPY and NPZ files (their array `x`, `images` or `x_test`, or the only one),
-and folders of pictures. After training on other formats it does not resize: pictures have the size and
-the channels that the model was trained on.
+All pictures are read when a run begins and are kept as bytes. `predict` treats pictures as training did,
+and leaves out those of a folder that cannot be decoded if training did. It reads the same files, IDX, NPY
+and NPZ files (their array `x`, `images` or `x_test`, or the only one), and folders of pictures. After training
+on other formats it does not resize: pictures have the size and the channels that the model was trained on.
 
 )";
 
