@@ -117,14 +117,13 @@ int explain_config(const ExplainFlags& state) {
 
 /// Rejects flags that apply to configs together with --graph, which needs no config.
 void refuse_config_flags(const std::vector<std::string>& given) {
-  static constexpr std::array<std::string_view, 15> k_fitting{"--graph",
+  static constexpr std::array<std::string_view, 14> k_fitting{"--graph",
                                                               "--mode",
                                                               "--level",
                                                               "--arch",
                                                               "--cuda-version",
                                                               "--cudnn-version",
                                                               "--tensorflow",
-                                                              "--strict",
                                                               "--format",
                                                               "--json",
                                                               "--set",

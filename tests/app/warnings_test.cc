@@ -239,6 +239,9 @@ TEST_CASE("command line: a flag that a command does not honour is not accepted")
     CHECK(end.exit_code == 2);
     CHECK(end.out.empty());
   }
+  const Finished strict = halfstep({"explain", "--graph", "g.txt", "--strict"}, directory.path());
+  CHECK(strict.exit_code == 2);
+  CHECK(holds(strict.err, "--strict: error: means nothing with --graph"));
   CHECK(halfstep({"config", "check", "run.yaml", "-q"}, directory.path()).out.empty());
   const Finished dry = halfstep({"train", "run.yaml", "--dry-run", "--json"}, directory.path());
   CHECK(Json::parse(dry.out).at("kind") == "dry_run");
