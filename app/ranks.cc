@@ -146,9 +146,11 @@ std::string Ranks::from_first(const std::string& text) const {
   return alone() ? text : communicator_->gather(text).front();
 }
 
-void Ranks::require_same(const std::string& what, const std::string& value) const {
+void Ranks::require_same(const std::string& what,
+                         std::string_view value,
+                         std::string_view remedy) const {
   if (alone()) return;
-  const std::vector<std::string> all = communicator_->gather(value);
+  const std::vector<std::string> all = communicator_->gather(std::string(value));
   for (std::size_t r = 1; r < all.size(); ++r) {
     if (all[r] == all[0]) continue;
     refuse(UserError(ErrorKind::config,
@@ -160,7 +162,7 @@ void Ranks::require_same(const std::string& what, const std::string& value) cons
                                  hosts_[0],
                                  all[r],
                                  all[0]),
-                     "all ranks must train one model on one data set with the same kernels"));
+                     std::string(remedy)));
   }
 }
 

@@ -56,8 +56,9 @@ class Ranks {
   void together(const std::function<void()>& step) const;
   /// A text of rank 0, on all ranks.
   std::string from_first(const std::string& text) const;
-  /// Errors: as together(), of kind config, where a rank has another value than rank 0.
-  void require_same(const std::string& what, const std::string& value) const;
+  /// Errors: as together(), of kind config, where a rank has another value than rank 0; `remedy`
+  /// tells how the ranks get the same one.
+  void require_same(const std::string& what, std::string_view value, std::string_view remedy) const;
   /// Ends MPI, after all ranks have done their work.
   void close() const;
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -145,15 +146,31 @@ std::optional<report::SlurmJob> slurm_job() {
   return job;
 }
 
-bool requeue(const report::SlurmJob& job) {
-  const Ended ended = run({"scontrol", "requeue", job.id});
-  if (ended.status == 0) {
-    log_info("asked Slurm to run job {} again", job.id);
-    return true;
+int signal_number(config::SlurmSignal signal) {
+  switch (signal) {
+    case config::SlurmSignal::usr1:
+      return SIGUSR1;
+    case config::SlurmSignal::usr2:
+      return SIGUSR2;
+    case config::SlurmSignal::term:
+      return SIGTERM;
   }
-  log_warning(
-      "scontrol requeue {}: {}; the batch script has to requeue the job", job.id, ended.why);
-  return false;
+  return SIGTERM;
+}
+
+void requeue(const config::SlurmSpec& spec, const std::optional<report::SlurmJob>& job) {
+  if (spec.requeue != config::SlurmRequeue::self) return;
+  if (!job) {
+    log_warning("slurm.requeue is self, but this is no Slurm job (SLURM_JOB_ID is not set)");
+    return;
+  }
+  const Ended ended = run({"scontrol", "requeue", job->id});
+  if (ended.status == 0) {
+    log_info("asked Slurm to run job {} again", job->id);
+  } else {
+    log_warning(
+        "scontrol requeue {}: {}; the batch script has to requeue the job", job->id, ended.why);
+  }
 }
 
 std::function<train::Request()> requests_within_limit(const config::TrainingSpec& spec) {

@@ -13,9 +13,13 @@ namespace halfstep::app {
 /// The job described by Slurm's variables; nothing outside of a job.
 std::optional<report::SlurmJob> slurm_job();
 
-/// Asks Slurm to requeue the job (`scontrol requeue ID`). False, with a warning, when scontrol
-/// cannot be run or refuses.
-bool requeue(const report::SlurmJob& job);
+/// The number of the signal that asks a run to save and leave.
+int signal_number(config::SlurmSignal signal);
+
+/// Where `slurm.requeue` is self, asks Slurm to requeue the job (`scontrol requeue ID`); by default
+/// that is left to the batch script. Warns outside of a job, and when scontrol cannot be run or
+/// refuses.
+void requeue(const config::SlurmSpec& spec, const std::optional<report::SlurmJob>& job);
 
 /// The requests of signals, and one to leave before the time limit of the config or of the Slurm
 /// job, as training.time_limit and training.stop_before_time_limit say. Tells the limit of a job,

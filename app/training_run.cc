@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <span>
@@ -173,28 +172,6 @@ int print_again(const report::RunDirectory& directory, const config::RunSpec& sp
   return static_cast<int>(report.exit_code.value_or(0));
 }
 
-int signal_of(config::SlurmSignal word) {
-  switch (word) {
-    case config::SlurmSignal::usr1:
-      return SIGUSR1;
-    case config::SlurmSignal::usr2:
-      return SIGUSR2;
-    case config::SlurmSignal::term:
-      return SIGTERM;
-  }
-  return SIGTERM;
-}
-
-/// `slurm.requeue: self`: requeues the job; by default that is left to the batch script.
-void ask_for_requeue(const config::SlurmSpec& spec, const std::optional<report::SlurmJob>& job) {
-  if (spec.requeue != config::SlurmRequeue::self) return;
-  if (job) {
-    requeue(*job);
-  } else {
-    log_warning("slurm.requeue is self, but this is no Slurm job (SLURM_JOB_ID is not set)");
-  }
-}
-
 int dry_run(train::Session& session, bool json, bool speaks) {
   train::TrainObserver silent;
   train::TrainOptions once;
@@ -260,14 +237,17 @@ void claim(const RunOptions& options,
 /// Errors: UserError(config) where ranks would not train the same model with the same kernels.
 void compare_ranks(const Ranks& ranks, const train::Session& session) {
   const report::BuildInfo build = report::build_info();
-  ranks.require_same("config", config::config_hash(session.spec()));
+  const std::string program =
+      fmt::format("{} {}{}", build.version, build.git_commit, build.git_dirty ? "+" : "");
   ranks.require_same(
-      "build of halfstep",
-      fmt::format("{} {}{}", build.version, build.git_commit, build.git_dirty ? "+" : ""));
+      "config", config::config_hash(session.spec()), "start all with the same flags and files");
+  ranks.require_same("build of halfstep", program, "start the same program on all hosts");
   ranks.require_same("instruction set",
-                     std::string(backend::name(session.backend().capabilities.isa)));
-  ranks.require_same("data", session.training_data_hash());
-  ranks.require_same("device", session.backend().name);
+                     backend::name(session.backend().capabilities.isa),
+                     "HALFSTEP_MAX_ISA on all ranks limits them to the weaker one");
+  ranks.require_same("data", session.training_data_hash(), "give all hosts the same files");
+  ranks.require_same(
+      "device", session.backend().name, "--device on all ranks, or hosts of one kind");
 }
 
 /// Time for the rank that saves the last state: a launcher ends all ranks once one has failed.
@@ -369,7 +349,7 @@ int train_and_report(const RunOptions& options,
   // The warnings known before training were printed before its first step.
   tell_warnings(std::span(result.warnings).subspan(trainer.warnings().size()));
   say_ending(report, "", "");
-  if (result.status == train::Status::preempted) ask_for_requeue(spec.slurm, run.slurm);
+  if (result.status == train::Status::preempted) requeue(spec.slurm, run.slurm);
   if (options.json) {
     fmt::print("{}", report::dump(to_json(report)));
   } else {
@@ -422,7 +402,7 @@ int train_among(const RunOptions& options, const TrainFlags& flags, const Ranks&
   train_options.resume = resume.checkpoint;
   train_options.init_from = flags.init_from;
   train_options.requests = train::take_request;
-  const train::InterruptGuard signals(signal_of(spec.slurm.signal));
+  const train::InterruptGuard signals(signal_number(spec.slurm.signal));
   if (ranks.speaks()) {
     ranks.from_first(std::filesystem::absolute(start.directory->path()).string());
     return train_and_report(

@@ -441,6 +441,7 @@ TEST_CASE("ranks: errors of the config are printed once, those of one rank with 
   CHECK(older.exit_code == 2);
   CHECK(holds(older.err, "has another instruction set than rank 0"));
   CHECK(holds(older.err, "baseline"));
+  CHECK(holds(older.err, "HALFSTEP_MAX_ISA"));
   const Finished missing = two_programs({"-c", "missing.yaml"});
   CHECK(missing.exit_code != 0);
   CHECK(holds(missing.err, "rank 1 ("));
