@@ -29,6 +29,28 @@ void add_setting(std::vector<config::Override>& overrides,
   written.push_back(fmt::format("{}={}", path, *value));
 }
 
+/// The setting of --policy, or those of the rewrite, by the names that `compare` has for it.
+/// Errors: UserError(config) where --rewrite sets them too.
+void add_policy(std::vector<config::Override>& overrides,
+                std::vector<std::string>& written,
+                const RunOptions& o) {
+  constexpr std::string_view k_flag = "--policy";
+  const std::string word = o.policy.value_or("");
+  const std::size_t colon = word.find(':');
+  if (word.substr(0, colon) != "rewrite") {
+    return add_setting(overrides, written, k_flag, "precision.policy", o.policy);
+  }
+  if (o.rewrite) {
+    throw UserError(ErrorKind::config,
+                    {std::string(k_flag), 0, 0, ""},
+                    fmt::format("'{}' excludes --rewrite, which it sets to auto", word));
+  }
+  add_setting(overrides, written, k_flag, "precision.policy", "float32");
+  add_setting(overrides, written, k_flag, "precision.rewrite", "auto");
+  if (colon == std::string::npos) return;
+  add_setting(overrides, written, k_flag, "precision.target", word.substr(colon + 1));
+}
+
 std::vector<config::Override> flag_overrides(const RunOptions& o,
                                              std::vector<std::string>& written) {
   using config::Override;
@@ -38,7 +60,7 @@ std::vector<config::Override> flag_overrides(const RunOptions& o,
     written.push_back(setting.kind == Override::Kind::unset ? "~" + setting.path
                                                             : setting.path + "=" + setting.value);
   }
-  add_setting(overrides, written, "--policy", "precision.policy", o.policy);
+  add_policy(overrides, written, o);
   add_setting(overrides, written, "--rewrite", "precision.rewrite", o.rewrite);
   add_setting(overrides, written, "--tensorflow", k_rewrite_rules, o.tensorflow);
   add_setting(overrides, written, "--device", "device", o.device);
@@ -137,7 +159,7 @@ void declare(CLI::App& command, RunOptions& o, RunFlags flags) {
   add_setting_flag(command, o, "--set-str", Override::Kind::set_text, "PATH=TEXT, taken literally");
   add_setting_flag(command, o, "--unset", Override::Kind::unset, "PATH to remove");
   command.add_option(
-      "--policy", o.policy, "float32, mixed_float16, mixed_bfloat16, float16, bfloat16");
+      "--policy", o.policy, "float32, mixed_float16, mixed_bfloat16, rewrite:bfloat16, ...");
   command.add_option("--rewrite", o.rewrite, "none or auto");
   command.add_option("--device", o.device, "auto, cpu, cuda or cuda:N");
   command.add_option("--threads", o.threads, "CPU threads");

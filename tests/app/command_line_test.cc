@@ -189,6 +189,28 @@ TEST_CASE("command line: settings hold in the order in which they are given") {
   }
 }
 
+TEST_CASE("command line: --policy takes the names that compare has for the rewrite") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const auto shown = [&](std::vector<std::string> flags) {
+    std::vector<std::string> words{"config", "show", "run.yaml"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    return halfstep(words, directory.path());
+  };
+  CHECK(shown({"--policy", "rewrite:bfloat16"}).out ==
+        shown({"--policy", "float32", "--rewrite", "auto", "--set", "precision.target=bfloat16"})
+            .out);
+  CHECK(shown({"--policy", "rewrite"}).out ==
+        shown({"--policy", "float32", "--rewrite", "auto"}).out);
+  const Finished other = shown({"--policy", "rewrite:float64"});
+  CHECK(other.exit_code == 2);
+  CHECK(holds(other.err, "precision.target"));
+  const Finished both = shown({"--policy", "rewrite", "--rewrite", "none"});
+  CHECK(both.exit_code == 2);
+  CHECK(holds(both.err, "excludes --rewrite"));
+  CHECK(shown({"--policy", "rewrites"}).exit_code == 2);
+}
+
 TEST_CASE("command line: a result that cannot be written is no success") {
   const TemporaryDirectory directory;
   write_config(directory);
