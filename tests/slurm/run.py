@@ -62,7 +62,11 @@ SwitchType=switch/none
 MpiDefault=none
 KillWait=5
 NodeName=localhost CPUs={cpus} State=UNKNOWN
-PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:4
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:4 PreemptMode=OFF
+PartitionName=low Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=1 PreemptMode=REQUEUE GraceTime=60
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
 """
 
 
@@ -187,6 +191,24 @@ def a_signalled_job_is_requeued_and_ends_as_if_it_had_not_been(work):
     assert ended["reproducibility"] == whole["reproducibility"]
 
 
+def a_job_that_a_more_urgent_one_preempts_goes_on_after_it(work):
+    script = SOURCE / "configs" / "slurm" / "ranks.sh"
+    shape = ["--nodes=1", "--ntasks-per-node=2", "--cpus-per-task=1"]
+    job = output(["sbatch", "--parsable", "--partition=low", *shape, str(script), "run.yaml"], cwd=work)
+    run = work / "runs" / f"job-{job}"
+    wait_until("the job trains", 60, lambda: has_steps(run))
+    urgent = output(["sbatch", "--parsable", "--partition=urgent", "--exclusive", "--wrap", "sleep 1"], cwd=work)
+    wait_until("the job is requeued", 60, lambda: state_of(job) == "PENDING")
+    left = report(run)
+    assert (left["status"], left["exit_code"]) == ("preempted", 75), left["status"]
+    wait_until("the urgent job ends", 120, lambda: state_of(urgent) == "COMPLETED")
+    start_again(job)
+    wait_until("the job ends", 300, lambda: state_of(job) == "COMPLETED")
+    ended = report(run)
+    assert ended["run"]["restart_count"] == 1, ended["run"]
+    assert ended["reproducibility"] == report(work / "whole")["reproducibility"]
+
+
 def a_job_saves_before_its_time_limit_and_is_requeued_until_the_run_ends(work):
     script = SOURCE / "configs" / "slurm" / "ranks.sh"
     shape = ["--nodes=1", "--ntasks-per-node=2", "--cpus-per-task=1"]
@@ -268,6 +290,7 @@ def main():
         with LocalSlurm(folder):
             for case in [srun_trains_as_mpirun_does, ranks_without_a_protocol_are_refused,
                          a_signalled_job_is_requeued_and_ends_as_if_it_had_not_been,
+                         a_job_that_a_more_urgent_one_preempts_goes_on_after_it,
                          a_job_saves_before_its_time_limit_and_is_requeued_until_the_run_ends,
                          an_array_of_runs_becomes_one_comparison,
                          the_shards_of_an_array_become_one_comparison]:
