@@ -1,9 +1,11 @@
 #include "open_device.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "backend/cost_model.h"
 #include "backend/cuda/cuda.h"
@@ -13,6 +15,7 @@
 #include "core/hash.h"
 #include "core/log.h"
 #include "core/parallel.h"
+#include "core/process_claim.h"
 #include "core/system.h"
 #include "environment.h"
 #include "report/context.h"
@@ -86,6 +89,23 @@ backend::Backend open_cpu(const config::RunSpec& spec,
   return cpu;
 }
 
+/// Claims a GPU until the process ends, and warns where other processes use it too. An emulated
+/// device has no uuid.
+void claim_gpu(const config::RunSpec& spec, const std::string& uuid) {
+  static std::map<std::string, ProcessClaim> claims;
+  if (uuid.empty()) return;
+  const auto [claim, first] = claims.try_emplace(uuid, uuid);
+  const std::vector<pid_t> others = claim->second.others();
+  if (!first || others.empty()) return;
+  print_warnings({config::warning(config::k_shared_gpu,
+                                  spec.where("device"),
+                                  fmt::format("process{} {} use{} this GPU ({}) too",
+                                              others.size() == 1 ? "" : "es",
+                                              fmt::join(others, ", "),
+                                              others.size() == 1 ? "s" : "",
+                                              uuid))});
+}
+
 std::variant<backend::Backend, cuda::Absence> open_cuda(const config::RunSpec& spec,
                                                         const Ranks* ranks) {
   const cuda::PluginSearch search = plugin_search();
@@ -102,6 +122,7 @@ std::variant<backend::Backend, cuda::Absence> open_cuda(const config::RunSpec& s
   if (backend != nullptr && ranks != nullptr) {
     backend->capabilities.ranks = ranks->communicator();
   }
+  if (backend != nullptr) claim_gpu(spec, backend->facts.uuid);
   if (backend != nullptr && !spec.device.recorded) {
     backend->device = backend::eager_device(backend->device);
   }

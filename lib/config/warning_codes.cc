@@ -79,6 +79,11 @@ constexpr std::array k_codes{
                 "it.",
                 "Check that data.path is the folder that contains one folder for each class, or "
                 "that the column or array of the labels is the right one."},
+    WarningCode{
+        k_shared_gpu,
+        "Another process of halfstep uses the same GPU: the two divide its memory and time.",
+        "Give each process a GPU of its own by CUDA_VISIBLE_DEVICES or `--device cuda:N`, or "
+        "let them run one after the other; do not compare their step times."},
     WarningCode{k_half_output,
                 "The output of the model has 16 bits, so that probabilities lose digits.",
                 "Give the last layer dtype: float32."},

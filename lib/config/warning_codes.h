@@ -43,6 +43,7 @@ inline constexpr std::string_view k_idle_state_setting = "W120";
 inline constexpr std::string_view k_untrained_weights = "W121";
 inline constexpr std::string_view k_infinite_input = "W122";
 inline constexpr std::string_view k_equal_labels = "W123";
+inline constexpr std::string_view k_shared_gpu = "W124";
 inline constexpr std::string_view k_half_output = "W201";
 inline constexpr std::string_view k_half_weights = "W202";
 inline constexpr std::string_view k_padded_extent = "W203";
