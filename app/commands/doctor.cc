@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 
@@ -11,6 +12,7 @@
 #include "config/merge.h"
 #include "config/reader.h"
 #include "core/parallel.h"
+#include "core/statistics.h"
 #include "core/system.h"
 #include "graph/ops/ops.h"
 #include "open_device.h"
@@ -99,6 +101,81 @@ void try_dtypes(const backend::Backend& device, Findings& found) {
               note.empty() ? "" : "; " + note);
     found.probes.push_back({device.name, std::string(name(dtype)), result.ok, result.kernel, note});
   }
+}
+
+/// Seconds of a sum of so many float32 numbers over all ranks, by the median.
+double sum_seconds(comm::Communicator& ranks, std::int64_t count, int repeats) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int k_warm_up = 2;
+  const std::int64_t padded = comm::padded_count(count, ranks.size());
+  std::vector<float> numbers(static_cast<std::size_t>(padded));
+  std::byte* buffer = reinterpret_cast<std::byte*>(numbers.data());
+  const auto sum = ranks.sum(count, DType::float32, comm::SumKind::all_reduce);
+  std::vector<double> seconds;
+  for (int i = -k_warm_up; i < repeats; ++i) {
+    const Clock::time_point begin = Clock::now();
+    sum->start(buffer);
+    ranks.wait(buffer);
+    if (i >= 0) seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+  return median(seconds);
+}
+
+/// The ranks of the launch, all of which call it; nothing where this process was started alone.
+std::optional<report::RanksProbe> probe_ranks(const Ranks& all, const report::RankGroup& own) {
+  if (all.alone()) return std::nullopt;
+  constexpr std::int64_t k_large = std::int64_t{4} << 20;
+  comm::Communicator& ranks = *all.communicator();
+  report::RanksProbe found;
+  found.launcher = launch_of_process().launcher;
+  found.thread_level = ranks.transport().threads;
+  found.count = ranks.size();
+  for (const std::string& text : ranks.gather(to_json(own).dump())) {
+    report::RankGroup group;
+    std::vector<Violation> violations;
+    read_json(Json::parse(text), field_ref(group), violations, {});
+    require(violations.empty(), "a rank sent {}", text);
+    const auto same = std::ranges::find_if(found.groups, [&](report::RankGroup known) {
+      known.ranks = 0;
+      return known == group;
+    });
+    if (same == found.groups.end()) {
+      found.groups.push_back(group);
+      found.groups.back().ranks = 1;
+    } else {
+      ++same->ranks;
+    }
+  }
+  found.small_sum_seconds = sum_seconds(ranks, 1, 200);
+  found.large_sum_seconds = sum_seconds(ranks, k_large, 10);
+  const std::int64_t sent = comm::sent_bytes(comm::SumKind::all_reduce, 4 * k_large, ranks.size());
+  found.sent_bytes_per_second = static_cast<double>(sent) / found.large_sum_seconds;
+  return found;
+}
+
+void say_ranks(const report::RanksProbe& ranks, Findings& found) {
+  found.say("ranks {} by {}, thread level {}\n", ranks.count, ranks.launcher, ranks.thread_level);
+  for (const report::RankGroup& group : ranks.groups) {
+    found.say("      {}: {} rank{} of {} thread{}, {}, {}\n",
+              group.host,
+              group.ranks,
+              group.ranks == 1 ? "" : "s",
+              group.threads,
+              group.threads == 1 ? "" : "s",
+              group.cpu,
+              group.isa);
+    if (group.isa == ranks.groups.front().isa) continue;
+    found.all_ok = false;
+    found.say(
+        "      {} and {} do not train together; HALFSTEP_MAX_ISA limits all ranks to one set\n",
+        group.isa,
+        ranks.groups.front().isa);
+  }
+  found.say(
+      "      a sum of 4 bytes takes {:.1f} us, of 16 MiB {:.1f} ms: {:.2f} GB/s sent by each\n",
+      1e6 * ranks.small_sum_seconds,
+      1e3 * ranks.large_sum_seconds,
+      1e-9 * ranks.sent_bytes_per_second);
 }
 
 namespace cuda = backend::cuda;
@@ -190,9 +267,14 @@ std::optional<std::size_t> wanted_gpu(const std::string& device) {
 /// `device`: the GPU that must be usable; "": whatever there is.
 int doctor(bool json, const std::string& device) {
   const std::optional<std::size_t> gpu = wanted_gpu(device);
-  const int threads = available_processors();
+  const Ranks ranks;
+  const int threads = std::max(1, available_processors() / ranks.sharing());
   set_thread_count(threads);
   const backend::Backend cpu = backend::cpu_backend(threads, most_isa());
+  const std::optional<report::RanksProbe> together = probe_ranks(
+      ranks, {host_name(), cpu_model(), std::string(name(cpu.capabilities.isa)), threads, 0});
+  ranks.close();
+  if (!ranks.speaks()) return 0;
   Findings found;
   const std::vector<std::string> sets = backend::isa_names(cpu.capabilities);
   found.say("cpu   {}, {} threads, {}\n",
@@ -230,6 +312,8 @@ int doctor(bool json, const std::string& device) {
     found.say("mpi   none: {}; openmpi-bin has one, for runs of several ranks\n", mpi.problem);
   }
 
+  if (together) say_ranks(*together, found);
+
   const std::uint64_t memory = available_memory_bytes();
   const backend::OneDnnThreads onednn = backend::onednn_threads();
   found.say("libs  oneDNN {} on {}{} ({})\nmemory {:.1f} GiB available\n",
@@ -245,7 +329,7 @@ int doctor(bool json, const std::string& device) {
         found.probes,
         {backend::onednn_version(), onednn.runtime, onednn.count, onednn.reason},
         cuda_block(gpus),
-        {mpi.file, mpi.interface, mpi.version, mpi.problem}};
+        {mpi.file, mpi.interface, mpi.version, mpi.problem, together}};
     fmt::print("{}", report::dump(to_json(report)));
   } else {
     fmt::print("{}", found.page);

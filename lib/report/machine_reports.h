@@ -33,8 +33,23 @@ struct CudaBlock {
   std::vector<CudaDevice> devices;
   void fields(Fields& f);
 };
+/// Ranks on the same host with the same kernels.
+struct RankGroup {
+  std::string host, cpu, isa;
+  std::int64_t threads = 1, ranks = 0;
+  bool operator==(const RankGroup&) const = default;
+  void fields(Fields& f);
+};
+struct RanksProbe {
+  std::string launcher, thread_level;
+  std::int64_t count = 0;
+  std::vector<RankGroup> groups;
+  double small_sum_seconds = 0, large_sum_seconds = 0, sent_bytes_per_second = 0;
+  void fields(Fields& f);
+};
 struct MpiBlock {
   std::string file, interface, version, absence;
+  std::optional<RanksProbe> ranks;
   void fields(Fields& f);
 };
 

@@ -284,11 +284,32 @@ void CudaBlock::fields(Fields& f) {
   f("devices", devices, {.doc = "in the driver's order", .each = "a GPU"});
 }
 
+void RankGroup::fields(Fields& f) {
+  f("host", host, "its name");
+  f("cpu", cpu, "model of the processor");
+  f("isa", isa, "strongest instruction set of the CPU's kernels");
+  f("threads", threads, "of each rank");
+  f("ranks", ranks, "number");
+}
+
+void RanksProbe::fields(Fields& f) {
+  f("launcher", launcher, "the program that started the ranks");
+  f("thread_level", thread_level, "of MPI");
+  f("count", count, "of ranks");
+  f("groups", groups, {.doc = "by host", .each = "ranks of a host with the same kernels"});
+  f("small_sum_seconds", small_sum_seconds, "for a sum of 4 bytes over all ranks, median");
+  f("large_sum_seconds", large_sum_seconds, "for a sum of 16 MiB over all ranks, median");
+  f("sent_bytes_per_second", sent_bytes_per_second, "by each rank in that sum");
+}
+
 void MpiBlock::fields(Fields& f) {
   f.text_or_null("file", file, "the library that ranks would use; null without one");
   f.text_or_null("interface", interface, "its binary interface: Open MPI or MPICH");
   f.text_or_null("version", version, "of the library");
   f.text_or_null("absence", absence, "why there is none");
+  f("ranks",
+    ranks,
+    "of this process and those that its launcher started beside it; null when alone");
 }
 
 void DoctorReport::fields(Fields& f) {

@@ -448,6 +448,41 @@ TEST_CASE("ranks: errors of the config are printed once, those of one rank with 
   CHECK(holds(missing.err, "missing.yaml"));
 }
 
+TEST_CASE("ranks: doctor tells once how ranks reach each other, and which are unlike") {
+  if (!can_run_ranks()) return;
+  const TemporaryDirectory directory;
+  // The second of two ranks may use the given instruction set.
+  const auto doctor = [&](const std::string& isa, const std::vector<std::string>& arguments) {
+    std::vector<std::string> words = mpirun();
+    const std::vector<std::string> one = halfstep_words(arguments);
+    words.insert(words.end(), {"-np", "1"});
+    words.insert(words.end(), one.begin(), one.end());
+    words.insert(words.end(), {":", "-np", "1", "env", "HALFSTEP_MAX_ISA=" + isa});
+    words.insert(words.end(), one.begin(), one.end());
+    return Process(words, directory.path()).wait();
+  };
+  const Finished like = doctor("amx", {"doctor", "--json"});
+  CAPTURE(like.err);
+  REQUIRE(like.exit_code == 0);
+  const Json ranks = Json::parse(like.out).at("mpi").at("ranks");
+  CHECK(ranks.at("launcher") == "mpirun");
+  CHECK(ranks.at("count") == 2);
+  REQUIRE(ranks.at("groups").size() == 1);
+  CHECK(ranks.at("groups").at(0).at("ranks") == 2);
+  CHECK(ranks.at("small_sum_seconds") > 0);
+  CHECK(ranks.at("large_sum_seconds") > ranks.at("small_sum_seconds"));
+  // Each of two ranks sends half of the numbers twice.
+  const double bytes =
+      ranks.at("sent_bytes_per_second").get<double>() * ranks.at("large_sum_seconds").get<double>();
+  CHECK(bytes == doctest::Approx(16 << 20));
+  if (ranks.at("groups").at(0).at("isa") == "baseline") return;
+  const Finished unlike = doctor("baseline", {"doctor"});
+  CAPTURE(unlike.out);
+  CHECK(unlike.exit_code == 6);
+  CHECK(holds(unlike.out, "ranks 2 by mpirun, thread level "));
+  CHECK(holds(unlike.out, "HALFSTEP_MAX_ISA"));
+}
+
 TEST_CASE("ranks: other commands than train are one process, and say so") {
   if (!can_run_ranks()) return;
   const TemporaryDirectory directory;
