@@ -26,7 +26,11 @@ struct CloseFile {
 std::string read_bytes(const std::string& path, std::size_t max_bytes) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
-    fail({path, 0, 0, {}}, "is a directory, not a config file");
+    // A run directory has one.
+    const std::string inside = (std::filesystem::path(path) / "config.yaml").string();
+    fail({path, 0, 0, {}},
+         "is a directory, not a config file",
+         std::filesystem::exists(inside, ignored) ? fmt::format("did you mean {}?", inside) : "");
   }
   const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
   if (!file) fail({path, 0, 0, {}}, fmt::format("cannot be read: {}", std::strerror(errno)));

@@ -299,6 +299,9 @@ TEST_CASE("command line: a run directory that holds a run is refused and stays a
   CHECK(end.exit_code == 2);
   CHECK(holds(end.err, "--resume"));
   CHECK(read_text(directory.file("run/report.json")) == before);
+  const Finished as_config = halfstep({"config", "show", "run"}, directory.path());
+  CHECK(as_config.exit_code == 2);
+  CHECK(holds(as_config.err, "did you mean run/config.yaml?"));
 }
 
 TEST_CASE("command line: a run directory that cannot be made ends with 3") {
