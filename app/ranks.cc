@@ -64,7 +64,13 @@ void require_alone(std::string_view command) {
       "only train runs on several ranks");
 }
 
-std::string mpi_library() { return environment("HALFSTEP_MPI").value_or(""); }
+comm::MpiOptions mpi_options() {
+  const Launch launch = launch_of_process();
+  return {.library = environment("HALFSTEP_MPI").value_or(""),
+          .ranks = launch.ranks,
+          .launcher = launch.launcher,
+          .mpich = launch.launcher == "mpiexec"};
+}
 
 Ranks::Ranks() {
   const Launch launch = launch_of_process();
@@ -78,10 +84,7 @@ Ranks::Ranks() {
                     launch.ranks),
         "srun --mpi=pmix for Open MPI, --mpi=pmi2 for MPICH; srun --mpi=list");
   }
-  communicator_ = comm::start_mpi({.library = mpi_library(),
-                                   .ranks = launch.ranks,
-                                   .launcher = launch.launcher,
-                                   .mpich = launch.launcher == "mpiexec"});
+  communicator_ = comm::start_mpi(mpi_options());
   const int rank = communicator_->rank();
   const std::string place = fmt::format("{} {}", host_name(), affinity());
   const std::vector<std::string> places = communicator_->gather(place);

@@ -24,8 +24,9 @@ Launch launch_of_process();
 /// process.
 void require_alone(std::string_view command);
 
-/// HALFSTEP_MPI, the file of the MPI library; "": the usual names.
-std::string mpi_library();
+/// The MPI library that HALFSTEP_MPI names, or else one that belongs to the launcher of this
+/// process.
+comm::MpiOptions mpi_options();
 
 /// Ends a rank above 0 whose error rank 0 tells.
 struct EndedByAll {

@@ -305,7 +305,7 @@ int doctor(bool json, const std::string& device) {
     found.say("      there is no cuda:{}, which --device asks for\n", *gpu);
   }
 
-  const comm::MpiLibrary mpi = comm::find_mpi(mpi_library());
+  const comm::MpiLibrary mpi = comm::find_mpi(mpi_options());
   if (mpi.problem.empty()) {
     found.say("mpi   {} ({})\n", mpi.file, mpi.version);
   } else {

@@ -18,13 +18,13 @@ struct MpiOptions {
   bool mpich = false;    ///< whether it is one of MPICH's interface, whose library comes first then
 };
 
-/// The library that would be used, without a start of MPI, or why there is none.
+/// The library that start_mpi() would use, without a start of MPI, or why there is none.
 struct MpiLibrary {
   std::string file, interface;  ///< "libmpi.so.40", "Open MPI"
   std::string version;          ///< "Open MPI v4.1.4"
   std::string problem;          ///< empty where the library can be used
 };
-MpiLibrary find_mpi(const std::string& library);
+MpiLibrary find_mpi(const MpiOptions& options);
 
 /// Starts MPI in this process; once. Errors: UserError (unavailable) without a usable library, and
 /// where MPI sees other ranks than the launcher started.

@@ -275,8 +275,8 @@ FoundLibrary find_library(const std::string& given, bool mpich_first) {
   return found;
 }
 
-MpiLibrary find_mpi(const std::string& library) {
-  const FoundLibrary found = find_library(library, false);
+MpiLibrary find_mpi(const MpiOptions& options) {
+  const FoundLibrary found = find_library(options.library, options.mpich);
   if (!found.library) return {"", "", "", found.problem};
   return {
       found.file, interface_name(*found.library), open_mpi_library(*found.library)->version(), ""};
