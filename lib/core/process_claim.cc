@@ -1,4 +1,4 @@
-#include "process_claim.h"
+#include "core/process_claim.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <fstream>
 
-#include "error.h"
+#include "core/error.h"
 
 namespace halfstep {
 
