@@ -11,6 +11,7 @@
 #include "nn/step_graph.h"
 #include "number_flags.h"
 #include "precision/tf_environment.h"
+#include "study/policy_words.h"
 #include "study/random_data.h"
 #include "terminal.h"
 #include "warnings.h"
@@ -29,26 +30,28 @@ void add_setting(std::vector<config::Override>& overrides,
   written.push_back(fmt::format("{}={}", path, *value));
 }
 
-/// The setting of --policy, or those of the rewrite, by the names that `compare` has for it.
-/// Errors: UserError(config) where --rewrite sets them too.
+/// The settings of --policy, which takes the rewrite by the names that `compare` has for it.
+/// Errors: UserError(config) where --rewrite sets it too.
 void add_policy(std::vector<config::Override>& overrides,
                 std::vector<std::string>& written,
                 const RunOptions& o) {
   constexpr std::string_view k_flag = "--policy";
-  const std::string word = o.policy.value_or("");
-  const std::size_t colon = word.find(':');
-  if (word.substr(0, colon) != "rewrite") {
+  const auto known = study::policy_settings(o.policy.value_or(""));
+  // An unknown name is left to the config's check.
+  if (!known || known->rewrite == "none") {
     return add_setting(overrides, written, k_flag, "precision.policy", o.policy);
   }
   if (o.rewrite) {
     throw UserError(ErrorKind::config,
                     {std::string(k_flag), 0, 0, ""},
-                    fmt::format("'{}' excludes --rewrite, which it sets to auto", word));
+                    fmt::format("'{}' excludes --rewrite", *o.policy));
   }
-  add_setting(overrides, written, k_flag, "precision.policy", "float32");
-  add_setting(overrides, written, k_flag, "precision.rewrite", "auto");
-  if (colon == std::string::npos) return;
-  add_setting(overrides, written, k_flag, "precision.target", word.substr(colon + 1));
+  const auto add = [&](std::string_view path, std::string_view value) {
+    if (!value.empty()) add_setting(overrides, written, k_flag, path, std::string(value));
+  };
+  add("precision.policy", known->policy);
+  add("precision.rewrite", known->rewrite);
+  add("precision.target", known->target);
 }
 
 std::vector<config::Override> flag_overrides(const RunOptions& o,

@@ -12,22 +12,19 @@
 namespace halfstep::study {
 namespace {
 
-/// The settings of a policy name.
 struct Word {
-  std::string name;
-  std::string_view policy;
-  std::string_view rewrite;
-  std::string_view target;  ///< "" leaves it as given
+  std::string_view name;
+  PolicySettings settings;
 };
 
 std::vector<Word> known_words() {
   std::vector<Word> words;
   for (const std::string_view policy : config::k_policy_names) {
-    words.push_back({std::string(policy), policy, "none", ""});
+    words.push_back({policy, {policy, "none"}});
   }
-  words.push_back({"rewrite", "float32", "auto", ""});
-  words.push_back({"rewrite:bfloat16", "float32", "auto", "bfloat16"});
-  words.push_back({"rewrite:float16", "float32", "auto", "float16"});
+  words.push_back({"rewrite", {"float32", "auto"}});
+  words.push_back({"rewrite:bfloat16", {"float32", "auto", "bfloat16"}});
+  words.push_back({"rewrite:float16", {"float32", "auto", "float16"}});
   return words;
 }
 
@@ -56,13 +53,19 @@ std::vector<std::string> policy_words(std::string_view list, const std::string& 
   return words;
 }
 
+std::optional<PolicySettings> policy_settings(std::string_view word) {
+  const std::vector<Word> words = known_words();
+  const auto known = std::ranges::find(words, word, &Word::name);
+  if (known == words.end()) return std::nullopt;
+  return known->settings;
+}
+
 Variant make_variant(const config::RunSpec& base,
                      const std::string& word,
                      const std::string& flag) {
-  const std::vector<Word> words = known_words();
-  const auto known = std::ranges::find(words, word, &Word::name);
-  if (known == words.end()) {
-    const auto names = mapped<std::string>(words, &Word::name);
+  const std::optional<PolicySettings> known = policy_settings(word);
+  if (!known) {
+    const auto names = mapped<std::string>(known_words(), &Word::name);
     const std::string nearest = did_you_mean(word, names);
     fail(flag,
          fmt::format("unknown policy '{}'", word),

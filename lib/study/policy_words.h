@@ -1,6 +1,7 @@
 #pragma once
 // Policies by their names on the command line.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,14 @@ struct Variant {
 /// The names in `float32, mixed_bfloat16`; spaces around them are ignored. Errors:
 /// UserError(config) for an empty or repeated name; `flag` is named in it.
 std::vector<std::string> policy_words(std::string_view list, const std::string& flag);
+
+/// The settings precision.* of a policy's name.
+struct PolicySettings {
+  std::string_view policy, rewrite;
+  std::string_view target = {};  ///< "" leaves it as given
+};
+/// Those of a name that make_variant() takes; nothing for other words.
+std::optional<PolicySettings> policy_settings(std::string_view word);
 
 /// The config `base.source` under a policy: one of config::k_policy_names, or `rewrite:bfloat16`,
 /// `rewrite:float16` (policy float32 and the automatic rewrite to that dtype), or `rewrite` (to the
