@@ -10,7 +10,7 @@ namespace {
 
 #include "backend/cpu/vector/isa/bits.inc"
 // Conversions by the best available instructions, then the other loops.
-#include "backend/cpu/vector/isa/float16_f16c.inc"
+#include "backend/cpu/vector/isa/halves_x86.inc"
 // All loops.
 #include "backend/cpu/vector/isa/all.inc"
 

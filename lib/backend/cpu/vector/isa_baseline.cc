@@ -8,7 +8,7 @@ namespace {
 
 #include "backend/cpu/vector/isa/bits.inc"
 // Conversions by the best available instructions, then the other loops.
-#include "backend/cpu/vector/isa/float16_plain.inc"
+#include "backend/cpu/vector/isa/halves_plain.inc"
 // All loops.
 #include "backend/cpu/vector/isa/all.inc"
 

@@ -31,8 +31,10 @@ struct LayerNorm {
         source(vector::loops(capabilities.isa), node.output().dtype),
         sink(vector::loops(capabilities.isa), node.output().dtype),
         loops(&vector::loops(capabilities.isa)),
-        storage(node.output().dtype == DType::float16 ? 1 : 0),
-        whole(columns <= k_run && node.output().dtype != DType::bfloat16) {}
+        storage(node.output().dtype == DType::float16    ? 1
+                : node.output().dtype == DType::bfloat16 ? 2
+                                                         : 0),
+        whole(columns <= k_run && loops->layer_norm_rows[storage] != nullptr) {}
 
   std::byte* row_of(const TensorView& x, std::int64_t row) const {
     return x.as<std::byte>() + row * columns * source.size;

@@ -126,9 +126,9 @@ struct Loops {
   // y: dx, dgamma and dbeta.
   void (*normalize_row_grad)(
       float* const* y, const float* dy, const float* x, const NormRow& p, std::int64_t n);
-  // Of values in float32 and in float16.
-  void (*layer_norm_rows[2])(const LayerNormRows& p, std::int64_t rows, std::int64_t n);
-  void (*layer_norm_grad_rows[2])(const LayerNormGradRows& p, std::int64_t rows, std::int64_t n);
+  // Of values in float32, float16 and bfloat16; nullptr where runs of a row are faster.
+  void (*layer_norm_rows[3])(const LayerNormRows& p, std::int64_t rows, std::int64_t n);
+  void (*layer_norm_grad_rows[3])(const LayerNormGradRows& p, std::int64_t rows, std::int64_t n);
   void (*add_relu)(float* y, const float* x, const float* side, std::int64_t n);
 
   void (*lstm[2])(const LstmRow& s, std::int64_t n);
