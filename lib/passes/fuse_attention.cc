@@ -1,6 +1,6 @@
 // Attention is built of primitive ops, which the rewrite knows; here the chain becomes one op:
-//   scores = query key^T, as float32; where causal, SelectV2(seen, scores, -1e9); where keys are
-//   padding, SelectV2(taken, scores, -1e9); weights = Softmax, 0 where not taken, in the dtype of
+//   scores = query key^T, as float32; where causal, SelectV2(seen, scores, -6e4); where keys are
+//   padding, SelectV2(taken, scores, -6e4); weights = Softmax, 0 where not taken, in the dtype of
 //   the value; with dropout, weights = weights / (1 - rate) * kept; result = weights value
 // and so does its gradient, which differentiation made:
 //   dweights = dy value^T; with dropout, dweights = dweights * kept / (1 - rate), 0 where not
@@ -25,7 +25,7 @@ using graph::Value;
 namespace {
 
 /// A score at least this far down has weight 0 beside any score that is no outlier itself.
-constexpr double k_hidden = -1e9;
+constexpr double k_hidden = -6e4;
 /// Relative error of 1 / (1 - rate) as a constant of 16 bits, at most.
 constexpr double k_rounding = 0x1p-7;
 
@@ -45,13 +45,19 @@ std::optional<double> number(const graph::Graph& graph, Value value) {
   return values->front();
 }
 
-/// The attention that a Rewriter's patterns match, in the variants with and without casts between
-/// the matmuls and the softmax (which the rewrite computes in 16 bits), with and without a causal
-/// mask and one of keys, and with and without dropout of the weights, which training alone has.
+/// Where a chain casts between float32 and the dtype of its matmuls: nowhere (float32, and the
+/// rewrite to bfloat16, which computes the softmax in 16 bits); before and after the softmax and
+/// its gradient (mixed policies); before and after the gradient alone (the rewrite to float16, on
+/// whose deny list is the Sum of that gradient).
+enum class Casts { none, softmax, gradient };
+
+/// The attention that a Rewriter's patterns match, in the variants of casts, with and without a
+/// causal mask and one of keys, and with and without dropout of the weights, which training alone
+/// has.
 class Attention {
  public:
   Attention(
-      Rewriter& rewriter, std::int64_t block, bool casts, bool causal, bool masked, bool drops)
+      Rewriter& rewriter, std::int64_t block, Casts casts, bool causal, bool masked, bool drops)
       : r_(rewriter),
         block_(block),
         casts_(casts),
@@ -73,12 +79,15 @@ class Attention {
 
  private:
   static Pattern cast_of(Pattern x) { return op(graph::ops::k_cast, {std::move(x)}); }
-  Pattern cast(Pattern x) const { return casts_ ? cast_of(std::move(x)) : std::move(x); }
+  /// x, with a cast where the chain has them `at` this part; x has that one use then.
+  Pattern cast(Casts at, Pattern x) const {
+    return casts_ == at ? cast_of(std::move(x).used_once()) : std::move(x);
+  }
 
   /// Its operands have this one use.
   Pattern softmax() {
     Pattern scores = product(false, true, {any(query_), any(key_)}).used_once();
-    if (casts_) scores = cast(std::move(scores)).used_once();
+    if (casts_ == Casts::softmax) scores = cast_of(std::move(scores)).used_once();
     if (causal_) scores = select(seen_, std::move(scores), unseen_score_).used_once();
     if (masked_) scores = select(taken_, std::move(scores), padding_score_).used_once();
     return op(graph::ops::k_softmax, {std::move(scores)}).as(softmax_);
@@ -86,7 +95,8 @@ class Attention {
   Pattern weights() {
     Pattern weights = softmax();
     if (masked_) weights = select(taken_of_weights_, weights, padding_weight_).as(chosen_);
-    return casts_ ? cast(masked_ ? weights.used_once() : weights).as(weights_) : weights;
+    if (casts_ != Casts::softmax) return weights;
+    return cast_of(masked_ ? weights.used_once() : weights).as(weights_);
   }
   static Pattern select(Value& condition, Pattern x, Value& other) {
     return op(graph::ops::k_select_v2, {any(condition), std::move(x), any(other)});
@@ -96,6 +106,7 @@ class Attention {
   Pattern gradient_of_scores() {
     Pattern dweights = product(false, true, {any(dy_), any(value_)});
     if (drops_) {
+      dweights = cast(Casts::gradient, std::move(dweights));
       const Pattern numbers = op(graph::ops::k_random_uniform_from_ordinal, {any(ordinal_)});
       const Pattern kept =
           cast_of(op(graph::ops::k_greater_equal, {numbers.as(numbers_), any(rate_)})).as(kept_);
@@ -103,32 +114,37 @@ class Attention {
           op(graph::ops::k_mul,
              {op(graph::ops::k_mul, {dweights.used_once(), kept}).used_once(), any(factor_)});
     }
-    if (casts_) dweights = cast(dweights.used_once());
+    dweights = cast(Casts::softmax, std::move(dweights));
     if (masked_) dweights = select_gradient(of_weights_, std::move(dweights));
+    if (!drops_) dweights = cast(Casts::gradient, std::move(dweights));
     dweights = dweights.as(dweights_);
-    const Pattern terms = op(graph::ops::k_mul, {same(dweights_), softmax()}).used_once();
-    const Pattern sums =
-        op(graph::ops::k_sum, {terms, any(axes_)}).used_once().where([](const Node& node) {
-          return node.attrs.get<bool>("keep_dims");
-        });
+    const bool widens = casts_ == Casts::gradient;
+    Value& factor = widens ? wide_softmax_ : softmax_;
+    const Pattern terms = op(
+        graph::ops::k_mul,
+        {same(dweights_), widens ? cast_of(softmax()).as(wide_softmax_) : softmax()});
+    const Pattern sums = op(graph::ops::k_sum, {terms.used_once(), any(axes_)})
+                             .used_once()
+                             .where([](const Node& node) {
+                               return node.attrs.get<bool>("keep_dims");
+                             });
     Pattern ds = op(graph::ops::k_mul,
-                    {op(graph::ops::k_sub, {dweights, sums}).used_once(), same(softmax_)});
+                    {op(graph::ops::k_sub, {dweights, sums}).used_once(), same(factor)});
+    ds = cast(Casts::gradient, std::move(ds));
     if (masked_) ds = select_gradient(of_taken_, std::move(ds));
     if (causal_) ds = select_gradient(of_seen_, std::move(ds));
-    return casts_ ? cast(ds.used_once()) : ds;
+    return cast(Casts::softmax, std::move(ds));
   }
 
-  /// The gradient of a SelectV2 with a constant: SelectV2(condition, dy, zeros like dy).
+  /// The gradient of a SelectV2 with a constant: SelectV2(condition, dy, 0).
   struct SelectGradient {
-    Value condition, dy, zeros;
+    Value condition, zero;
   };
   static Pattern select_gradient(SelectGradient& of, Pattern dy) {
-    return select(of.condition, dy.as(of.dy), of.zeros);
+    return select(of.condition, dy.used_once(), of.zero);
   }
   bool is_gradient(const SelectGradient& of, Value condition) const {
-    return of.condition == condition && r_.node(of.zeros).is(graph::ops::k_zeros_like) &&
-           r_.node(of.zeros).inputs[0] == of.dy && r_.users(of.dy).size() == 2 &&
-           r_.users(of.zeros).size() == 1;
+    return of.condition == condition && number(r_.graph(), of.zero) == 0.0;
   }
 
   /// Whether the gradients complete the match; sets the values that no pattern captured.
@@ -149,12 +165,14 @@ class Attention {
       taken_of_weights_ = select.inputs[0];
       padding_weight_ = select.inputs[2];
     }
-    weights_ = casts_ ? user_of(chosen_, graph::ops::k_cast) : chosen_;
-    std::size_t users_of_softmax = casts_ || masked_ ? 3 : 4;
-    if (casts_ && masked_ && r_.users(chosen_).size() != 1) return false;
-    if (drops_) {
-      if (!weights_.valid() || !find_dropped()) return false;
-      users_of_softmax = 3;
+    weights_ = casts_ == Casts::softmax ? user_of(chosen_, graph::ops::k_cast) : chosen_;
+    if (casts_ == Casts::softmax && masked_ && r_.users(chosen_).size() != 1) return false;
+    if (drops_ && (!weights_.valid() || !find_dropped())) return false;
+    // Its result and dvalue, or the one op between it and them; both factors of the gradient.
+    std::size_t users_of_softmax = casts_ == Casts::softmax || masked_ || drops_ ? 3 : 4;
+    if (casts_ == Casts::gradient) {
+      --users_of_softmax;
+      if (r_.users(wide_softmax_).size() != 2) return false;
     }
     if (!weights_.valid() || (weights_ != softmax_ && r_.users(weights_).size() != 2)) return false;
     result_ = reader(weights_, value_, false);
@@ -189,13 +207,18 @@ class Attention {
     for (const int user : r_.users(weights_)) {
       if (user < 0) return false;
       const Node& node = r_.graph().node(user);
-      if (node.is(graph::ops::k_mul) && node.inputs == std::vector{weights_, factor_}) {
+      // The rewrite casts constants and the mask where the forward chain alone is in 16 bits.
+      if (node.is(graph::ops::k_mul) && node.inputs[0] == weights_ &&
+          number(r_.graph(), node.inputs[1]) == factor) {
         scaled = {user, 0};
       }
     }
     if (!scaled.valid() || (weights_ != softmax_ && r_.users(weights_).size() != 1)) return false;
     weights_ = only_user(scaled, graph::ops::k_mul);
-    return weights_.valid() && r_.node(weights_).inputs[1] == kept_;
+    if (!weights_.valid()) return false;
+    const Value kept = r_.node(weights_).inputs[1];
+    return kept == kept_ ||
+           (r_.node(kept).is(graph::ops::k_cast) && r_.node(kept).inputs[0] == kept_);
   }
 
   /// The matmul of x, transposed or not, and y.
@@ -388,10 +411,11 @@ class Attention {
 
   Rewriter& r_;
   std::int64_t block_;
-  bool casts_, causal_, masked_, drops_;
+  Casts casts_;
+  bool causal_, masked_, drops_;
   Value query_, key_, value_, seen_, unseen_score_, taken_, padding_score_, softmax_;
   Value taken_of_weights_, padding_weight_, chosen_, weights_, result_;
-  Value dy_, dweights_, axes_, dquery_, dkey_, dvalue_;
+  Value dy_, dweights_, wide_softmax_, axes_, dquery_, dkey_, dvalue_;
   SelectGradient of_seen_, of_taken_, of_weights_;
   Value ordinal_, numbers_, rate_, kept_, factor_;
   double rate_found_ = 0;
@@ -401,7 +425,7 @@ class Attention {
 
 graph::Graph fuse_attention(const graph::Graph& graph, const Target& target) {
   Rewriter rewriter(graph, target.supports);
-  for (const bool casts : {false, true}) {
+  for (const Casts casts : {Casts::none, Casts::softmax, Casts::gradient}) {
     for (const bool causal : {false, true}) {
       for (const bool masked : {false, true}) {
         for (const bool drops : {false, true}) {

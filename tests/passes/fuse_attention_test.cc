@@ -61,10 +61,10 @@ struct Chain {
       const Value seen = b.add(
           "GreaterEqual",
           {positions(o.queries, o.mask_from, {o.queries, 1}), positions(o.keys, 0, {1, o.keys})});
-      x = b.add("SelectV2", {seen, x, b.scalar(DType::float32, -1e9)});
+      x = b.add("SelectV2", {seen, x, b.scalar(DType::float32, -6e4)});
     }
     const Value taken = o.padding ? taken_keys(o, b.shape(x)) : Value{};
-    if (o.padding) x = b.add("SelectV2", {taken, x, b.scalar(DType::float32, -1e9)});
+    if (o.padding) x = b.add("SelectV2", {taken, x, b.scalar(DType::float32, -6e4)});
     x = b.add("Softmax", {x});
     if (o.padding) x = b.add("SelectV2", {taken, x, b.scalar(DType::float32, o.padding_weight)});
     weights = b.cast(x, o.dtype);

@@ -123,7 +123,7 @@ TEST_CASE("attention: gradients of the fused plan are those of the unfused one u
                         Case{"policy: mixed_float16", DType::float16},
                         Case{"policy: mixed_bfloat16, grad_dtype: float32", DType::bfloat16},
                         Case{"policy: float32, rewrite: auto, target: bfloat16", DType::bfloat16},
-                        Case{"policy: float32, rewrite: auto", DType::float16}}) {
+                        Case{"policy: float32, rewrite: auto, target: float16", DType::float16}}) {
     for (const std::string_view fields :
          {"use_bias: true", "use_causal_mask: true", "value_dim: 5", "dropout: 0.25"}) {
       for (const bool padded : {false, true}) {

@@ -76,11 +76,11 @@ std::vector<Value> gradient_quotient(const GradientContext& c) {
 /// The gradient goes to the selected input; on a tie to the first.
 std::vector<Value> gradient_extremum(const GradientContext& c, std::string_view chosen) {
   const Rule r{c};
-  const Value zeros = r.op("ZerosLike", c.dy[0]);
+  const Value zero = r.scalar(0);
   const Value mask = r.op(chosen, c.input(0), c.input(1));
   std::vector<Value> dx(2);
-  if (wants(c, 0)) dx[0] = r.fit(0, r.op("SelectV2", mask, c.dy[0], zeros));
-  if (wants(c, 1)) dx[1] = r.fit(1, r.op("SelectV2", mask, zeros, c.dy[0]));
+  if (wants(c, 0)) dx[0] = r.fit(0, r.op("SelectV2", mask, c.dy[0], zero));
+  if (wants(c, 1)) dx[1] = r.fit(1, r.op("SelectV2", mask, zero, c.dy[0]));
   return dx;
 }
 
@@ -117,25 +117,24 @@ std::vector<Value> gradient_squared_difference(const GradientContext& c) {
 
 std::vector<Value> gradient_select(const GradientContext& c) {
   const Rule r{c};
-  const std::string_view op = c.node.op;
-  const Value zeros = r.op("ZerosLike", c.dy[0]);
+  const Value zero = r.scalar(0);
   std::vector<Value> dx(3);
-  if (wants(c, 1)) dx[1] = r.fit(1, r.op(op, c.input(0), c.dy[0], zeros));
-  if (wants(c, 2)) dx[2] = r.fit(2, r.op(op, c.input(0), zeros, c.dy[0]));
+  if (wants(c, 1)) dx[1] = r.fit(1, r.op("SelectV2", c.input(0), c.dy[0], zero));
+  if (wants(c, 2)) dx[2] = r.fit(2, r.op("SelectV2", c.input(0), zero, c.dy[0]));
   return dx;
 }
 
 std::vector<Value> gradient_clip(const GradientContext& c) {
   const Rule r{c};
-  const Value zeros = r.op("ZerosLike", c.dy[0]);
+  const Value zero = r.scalar(0);
   const Value below = r.op("Less", c.input(0), c.input(1));
   const Value above = r.op("Greater", c.input(0), c.input(2));
   std::vector<Value> dx(3);
   if (wants(c, 0)) {
-    dx[0] = r.op("SelectV2", r.op("LogicalOr", below, above), zeros, c.dy[0]);
+    dx[0] = r.op("SelectV2", r.op("LogicalOr", below, above), zero, c.dy[0]);
   }
-  if (wants(c, 1)) dx[1] = r.fit(1, r.op("SelectV2", below, c.dy[0], zeros));
-  if (wants(c, 2)) dx[2] = r.fit(2, r.op("SelectV2", above, c.dy[0], zeros));
+  if (wants(c, 1)) dx[1] = r.fit(1, r.op("SelectV2", below, c.dy[0], zero));
+  if (wants(c, 2)) dx[2] = r.fit(2, r.op("SelectV2", above, c.dy[0], zero));
   return dx;
 }
 
