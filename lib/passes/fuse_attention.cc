@@ -120,16 +120,15 @@ class Attention {
     dweights = dweights.as(dweights_);
     const bool widens = casts_ == Casts::gradient;
     Value& factor = widens ? wide_softmax_ : softmax_;
-    const Pattern terms = op(
-        graph::ops::k_mul,
-        {same(dweights_), widens ? cast_of(softmax()).as(wide_softmax_) : softmax()});
-    const Pattern sums = op(graph::ops::k_sum, {terms.used_once(), any(axes_)})
-                             .used_once()
-                             .where([](const Node& node) {
-                               return node.attrs.get<bool>("keep_dims");
-                             });
-    Pattern ds = op(graph::ops::k_mul,
-                    {op(graph::ops::k_sub, {dweights, sums}).used_once(), same(factor)});
+    const Pattern terms =
+        op(graph::ops::k_mul,
+           {same(dweights_), widens ? cast_of(softmax()).as(wide_softmax_) : softmax()});
+    const Pattern sums =
+        op(graph::ops::k_sum, {terms.used_once(), any(axes_)})
+            .used_once()
+            .where([](const Node& node) { return node.attrs.get<bool>("keep_dims"); });
+    Pattern ds =
+        op(graph::ops::k_mul, {op(graph::ops::k_sub, {dweights, sums}).used_once(), same(factor)});
     ds = cast(Casts::gradient, std::move(ds));
     if (masked_) ds = select_gradient(of_taken_, std::move(ds));
     if (causal_) ds = select_gradient(of_seen_, std::move(ds));

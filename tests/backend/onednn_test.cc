@@ -30,7 +30,8 @@ std::vector<OpCase> matmul_shapes() {
     std::int64_t m, k, n;
   };
   std::vector<OpCase> cases;
-  for (const Size& s : {Size{1, 1, 1}, {7, 13, 5}, {64, 33, 10}, {130, 257, 65}, {1100, 40, 48}}) {
+  for (const Size& s :
+       {Size{1, 1, 1}, {7, 13, 5}, {64, 33, 10}, {130, 257, 65}, {17, 21, 512}, {1100, 40, 48}}) {
     for (const bool ta : {false, true}) {
       for (const bool tb : {false, true}) {
         cases.push_back({.name = fmt::format("MatMul/{}x{}x{}{}{}",

@@ -12,8 +12,8 @@ namespace {
 
 using graph::Value;
 
-/// The score of a masked step: far below any other, and finite also in float16, in which the rewrite
-/// computes the softmax; of scores that are all infinite the softmax is NaN.
+/// The score of a masked step: far below any other, and finite also in float16, in which the
+/// rewrite computes the softmax; of scores that are all infinite the softmax is NaN.
 constexpr double k_masked = -6e4;
 
 Value batch_product(graph::Builder& b, Value x, Value y, bool transposed) {

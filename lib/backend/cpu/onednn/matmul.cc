@@ -47,6 +47,20 @@ bool pack_b(const Product& p, bool is_bfloat16) {
   return !p.transpose_b && rows >= k_much && columns >= k_much && terms >= k_much;
 }
 
+/// Elements between rows that are spread: one line of a cache.
+constexpr dnnl::memory::dim k_gap = 16;
+
+/// Whether b is copied to rows with a gap. oneDNN's AVX2 GEMM reads b in place where a has few
+/// rows, down columns whose values are one row apart: with rows of a multiple of 2 KiB a column is
+/// in two sets of a first-level cache of 8 ways, or in one.
+bool spreads_b(const Product& p, Isa isa) {
+  constexpr dnnl::memory::dim k_few = 512, k_bad_row = 2048 / sizeof(float);
+  // Below, a copy takes longer than the matmul gains.
+  constexpr dnnl::memory::dim k_least = 16;
+  if (p.y.size() != 2 || p.transpose_b || isa != Isa::avx2) return false;
+  return p.y[0] >= k_least && p.y[0] < k_few && p.y[1] % k_bad_row == 0;
+}
+
 Prepared build(const NodeView& node, const Capabilities& capabilities, Arithmetic arithmetic) {
   const Product p = product(node);
   Program program(node, arithmetic, capabilities);
@@ -55,8 +69,11 @@ Prepared build(const NodeView& node, const Capabilities& capabilities, Arithmeti
   const auto y = program.matrix(p.y, false);
   const bool is_bfloat16 =
       arithmetic == Arithmetic::native && node.output().dtype == DType::bfloat16;
-  const bool pack = pack_b(p, is_bfloat16);
-  const auto how = matmul(engine(), a, pack ? program.any(p.b) : b, y, attributes());
+  const auto layout = pack_b(p, is_bfloat16) ? program.any(p.b)
+                      : spreads_b(p, std::min(capabilities.isa, effective_isa()))
+                          ? program.matrix(p.b, false, k_gap)
+                          : b;
+  const auto how = matmul(engine(), a, layout, y, attributes());
   const Program::Memory src = program.input(0, a);
   const Program::Memory weights = program.in_layout(program.input(1, b), how.weights_desc());
   const Program::Memory dst = program.output(0, y);

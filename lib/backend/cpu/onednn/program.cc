@@ -194,13 +194,15 @@ dnnl::memory::desc Program::dense(const dnnl::memory::dims& dims,
   return {dims, type(role), strides};
 }
 
-dnnl::memory::desc Program::matrix(const dnnl::memory::dims& dims, bool transposed) const {
+dnnl::memory::desc Program::matrix(const dnnl::memory::dims& dims,
+                                   bool transposed,
+                                   dnnl::memory::dim gap) const {
   dnnl::memory::dims strides(dims.size(), 1);
   const std::size_t row = dims.size() - 2;
   const std::size_t column = dims.size() - 1;
-  strides[row] = transposed ? 1 : dims[column];
-  strides[column] = transposed ? dims[row] : 1;
-  dnnl::memory::dim stride = dims[row] * dims[column];
+  strides[row] = transposed ? 1 : dims[column] + gap;
+  strides[column] = transposed ? dims[row] + gap : 1;
+  dnnl::memory::dim stride = dims[transposed ? column : row] * strides[transposed ? column : row];
   for (std::size_t axis = row; axis-- > 0; stride *= dims[axis]) strides[axis] = stride;
   return {dims, operand_type_, strides};
 }

@@ -75,8 +75,11 @@ class Program {
     return tagged(dims, dnnl::memory::format_tag::any, role);
   }
 
-  /// Row-major matrices with leading batch axes; the last two axes may be stored transposed.
-  dnnl::memory::desc matrix(const dnnl::memory::dims& dims, bool transposed) const;
+  /// Row-major matrices with leading batch axes; the last two axes may be stored transposed, and
+  /// stored rows may have a gap of so many elements between them.
+  dnnl::memory::desc matrix(const dnnl::memory::dims& dims,
+                            bool transposed,
+                            dnnl::memory::dim gap = 0) const;
 
   /// Input or output port `port` with the descriptor `desc`; converted to the compute dtype if
   /// needed.
