@@ -69,13 +69,15 @@ Prepared build(const NodeView& node, const Capabilities& capabilities, Arithmeti
   const auto y = program.matrix(p.y, false);
   const bool is_bfloat16 =
       arithmetic == Arithmetic::native && node.output().dtype == DType::bfloat16;
-  const auto layout = pack_b(p, is_bfloat16) ? program.any(p.b)
-                      : spreads_b(p, std::min(capabilities.isa, effective_isa()))
-                          ? program.matrix(p.b, false, k_gap)
-                          : b;
+  const bool spread = spreads_b(p, std::min(capabilities.isa, effective_isa()));
+  const auto layout = spread                   ? program.matrix(p.b, false, k_gap)
+                      : pack_b(p, is_bfloat16) ? program.any(p.b)
+                                               : b;
   const auto how = matmul(engine(), a, layout, y, attributes());
   const Program::Memory src = program.input(0, a);
-  const Program::Memory weights = program.in_layout(program.input(1, b), how.weights_desc());
+  const Program::Memory weights = spread
+                                      ? program.spread_input(1, p.b, k_gap)
+                                      : program.in_layout(program.input(1, b), how.weights_desc());
   const Program::Memory dst = program.output(0, y);
   program.run(dnnl::matmul(how),
               how.scratchpad_desc(),

@@ -89,6 +89,7 @@ class Program::Run final : public Steps {
   struct Widen {
     std::size_t port;
     std::size_t offset;
+    std::int64_t gap = 0;  ///< between rows of the last axis
   };
   struct Narrow {
     std::size_t port;
@@ -141,7 +142,14 @@ class Program::Run final : public Steps {
           p->primitive.get(), stream.get(), static_cast<int>(p->args.size()), p->args.data()));
     } else if (const auto* w = std::get_if<Widen>(&step)) {
       const TensorView& x = args.in[w->port];
-      vector::widen(loops, x.dtype, x.data, at(args, w->offset), x.elements());
+      float* y = at(args, w->offset);
+      if (w->gap == 0) {
+        vector::widen(loops, x.dtype, x.data, y, x.elements());
+      } else {
+        const std::int64_t columns = x.shape.back();
+        const std::int64_t rows = x.elements() / columns;
+        vector::widen_rows(loops, x.dtype, x.data, y, rows, columns, columns + w->gap);
+      }
     } else if (const auto* h = std::get_if<Halve>(&step)) {
       vector::split_float16(loops,
                             args.in[h->port].data,
@@ -218,6 +226,16 @@ Program::Memory Program::input(std::size_t port, const dnnl::memory::desc& desc)
   const std::size_t offset = reserve(desc.get_size());
   run_->steps.emplace_back(Run::Widen{port, offset});
   return add(desc, Kind::workspace, offset);
+}
+
+Program::Memory Program::spread_input(std::size_t port,
+                                      const dnnl::memory::dims& dims,
+                                      dnnl::memory::dim gap) {
+  const dnnl::memory::desc spread = matrix(dims, false, gap);
+  if (arithmetic_ == Arithmetic::native) return in_layout(input(port, matrix(dims, false)), spread);
+  const std::size_t offset = reserve(spread.get_size());
+  run_->steps.emplace_back(Run::Widen{port, offset, gap});
+  return add(spread, Kind::workspace, offset);
 }
 
 Program::Memory Program::split_input(std::size_t port,

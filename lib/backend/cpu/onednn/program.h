@@ -85,6 +85,8 @@ class Program {
   /// needed.
   Memory input(std::size_t port, const dnnl::memory::desc& desc);
   Memory output(std::size_t port, const dnnl::memory::desc& desc);
+  /// Input port `port`, row-major [rows, columns], in the workspace in rows with a gap.
+  Memory spread_input(std::size_t port, const dnnl::memory::dims& dims, dnnl::memory::dim gap);
   /// Input port `port` split into parts, which together have the descriptor `desc`.
   Memory split_input(std::size_t port, const dnnl::memory::desc& desc, Split split);
   /// A result in the workspace, with the offset of its data.

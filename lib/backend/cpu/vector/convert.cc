@@ -57,6 +57,23 @@ void widen(const Loops& loops, DType dtype, const void* x, float* y, std::int64_
   });
 }
 
+void widen_rows(const Loops& loops,
+                DType dtype,
+                const void* x,
+                float* y,
+                std::int64_t rows,
+                std::int64_t columns,
+                std::int64_t stride) {
+  const Widen loop = widen_loop(loops, dtype);
+  const auto* bytes = static_cast<const std::byte*>(x);
+  const std::int64_t row_bytes = columns * static_cast<std::int64_t>(size_bytes(dtype));
+  parallel_for(rows, k_convert_grain / columns + 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      loop(y + row * stride, bytes + row * row_bytes, columns);
+    }
+  });
+}
+
 void narrow(const Loops& loops, const float* x, DType dtype, void* y, std::int64_t n) {
   const Narrow loop = narrow_loop(loops, dtype);
   auto* bytes = static_cast<std::byte*>(y);

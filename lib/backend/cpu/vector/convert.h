@@ -31,6 +31,14 @@ inline Scale scale_loop(const Loops& loops, DType dtype) {
 /// Convert whole tensors on all threads.
 void widen(const Loops& loops, DType dtype, const void* x, float* y, std::int64_t n);
 void narrow(const Loops& loops, const float* x, DType dtype, void* y, std::int64_t n);
+/// Widens x [rows, columns] to rows of y that begin `stride` elements apart.
+void widen_rows(const Loops& loops,
+                DType dtype,
+                const void* x,
+                float* y,
+                std::int64_t rows,
+                std::int64_t columns,
+                std::int64_t stride);
 
 /// A float16 value is the sum of two bfloat16 parts: the value rounded to bfloat16, and the
 /// remainder. The low part of an infinity is NaN, so that sums with it are not finite either.
