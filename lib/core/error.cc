@@ -133,10 +133,12 @@ std::string nearest(std::string_view given, const std::vector<std::string>& know
   constexpr std::size_t k_near = 2;
   if (best_distance <= k_near) return best;
   const auto words = [](std::string_view name) { return "_" + std::string(name) + "_"; };
+  std::string part;
   for (const std::string& word : known) {
-    if (words(given).find(words(word)) != std::string::npos) return word;
+    const bool contained = words(given).find(words(word)) != std::string::npos;
+    if (contained && word.size() > part.size()) part = word;
   }
-  return best;
+  return part.empty() ? best : part;
 }
 
 std::string did_you_mean(std::string_view given, const std::vector<std::string>& known) {

@@ -251,6 +251,13 @@ TEST_CASE("learning rate: the schedules are Keras's") {
   Attrs inverse_stairs = inverse;
   inverse_stairs.set("staircase", true);
   const Attrs cosine = schedule("cosine_decay", 2, {{"decay_steps", ten}, {"alpha", 0.25}});
+  // Keras's CosineDecayRestarts(2, 10, t_mul=2, m_mul=0.5, alpha=0.25): periods from 0, 10, 30, 70.
+  const Attrs restarts =
+      schedule("cosine_decay_restarts",
+               2,
+               {{"decay_steps", ten}, {"t_mul", 2.0}, {"m_mul", 0.5}, {"alpha", 0.25}});
+  const Attrs equal_periods =
+      schedule("cosine_decay_restarts", 2, {{"decay_steps", ten}, {"m_mul", 0.5}});
   const Attrs line = schedule("polynomial_decay", 1, {{"decay_steps", ten}, {"end", 0.5}});
   const Attrs square =
       schedule("polynomial_decay", 1, {{"decay_steps", ten}, {"end", 0.5}, {"power", 2.0}});
@@ -280,6 +287,13 @@ TEST_CASE("learning rate: the schedules are Keras's") {
       {"cosine halfway", cosine, 5, 1.25},
       {"cosine at the end", cosine, 10, 0.5},
       {"cosine beyond", cosine, 11, 0.5},
+      {"restarts at 0", restarts, 0, 2},
+      {"restarts in the first period", restarts, 5, 1.25},
+      {"restarts at the second period", restarts, 10, 2 * (0.75 * 0.5 + 0.25)},
+      {"restarts in the second period", restarts, 20, 2 * (0.75 * 0.25 + 0.25)},
+      {"restarts at the third period", restarts, 30, 2 * (0.75 * 0.25 + 0.25)},
+      {"restarts at the fourth period", restarts, 70, 2 * (0.75 * 0.125 + 0.25)},
+      {"restarts of equal periods", equal_periods, 35, 2 * 0.125 * 0.5},
       {"line halfway", line, 5, 0.75},
       {"line beyond", line, 50, 0.5},
       {"square halfway", square, 5, 0.5 + 0.5 * 0.25},
@@ -313,6 +327,11 @@ TEST_CASE("learning rate: schedules that cannot be are refused") {
                        doctest::Contains("there is no learning rate schedule 'linear'"),
                        UserError);
   CHECK_THROWS_AS(learning_rate(0, schedule("cosine_decay", 1)), UserError);
+  CHECK_THROWS_AS(
+      learning_rate(
+          0,
+          schedule("cosine_decay_restarts", 1, {{"decay_steps", std::int64_t{1}}, {"t_mul", 0.5}})),
+      UserError);
   CHECK_THROWS_AS(learning_rate(0, schedule("piecewise_constant", 1, {{"boundaries", Ints{3}}})),
                   UserError);
 }

@@ -116,6 +116,11 @@ TEST_CASE("error: a name in letters of another case is suggested before other na
   CHECK(nearest("LR", {"l1", "learning_rate"}) == "learning_rate");
 }
 
+TEST_CASE("error: of several names that are parts of a word the longest is suggested") {
+  CHECK(nearest("piecewise_constant_decay",
+                {"constant", "piecewise_constant", "polynomial_decay"}) == "piecewise_constant");
+}
+
 TEST_CASE("error: of two words equally near the first is suggested") {
   CHECK(nearest("cat", {"bat", "hat"}) == "bat");
   CHECK(nearest("cat", {"hat", "bat"}) == "hat");

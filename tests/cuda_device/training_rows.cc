@@ -197,6 +197,7 @@ own::Schedule schedule_named(std::string_view kind) {
   if (kind == "piecewise_constant") return own::Schedule::piecewise_constant;
   if (kind == "exponential_decay") return own::Schedule::exponential_decay;
   if (kind == "cosine_decay") return own::Schedule::cosine_decay;
+  if (kind == "cosine_decay_restarts") return own::Schedule::cosine_decay_restarts;
   if (kind == "inverse_time_decay") return own::Schedule::inverse_time_decay;
   return own::Schedule::polynomial_decay;
 }
@@ -207,6 +208,8 @@ Prepared prepare_learning_rate(const NodeView& node, const Capabilities&) {
                             .base = attrs.get<double>("base"),
                             .decay_rate = attrs.get<double>("decay_rate"),
                             .alpha = attrs.get<double>("alpha"),
+                            .t_mul = attrs.get<double>("t_mul"),
+                            .m_mul = attrs.get<double>("m_mul"),
                             .end = attrs.get<double>("end"),
                             .power = attrs.get<double>("power"),
                             .warmup_start = attrs.get<double>("warmup_start"),

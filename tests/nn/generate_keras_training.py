@@ -57,6 +57,7 @@ SCHEDULES = {
     "piecewise_constant": keras.optimizers.schedules.PiecewiseConstantDecay,
     "polynomial_decay": keras.optimizers.schedules.PolynomialDecay,
     "inverse_time_decay": keras.optimizers.schedules.InverseTimeDecay,
+    "cosine_decay_restarts": keras.optimizers.schedules.CosineDecayRestarts,
 }
 
 SCORES = {"type": "sparse_categorical_crossentropy", "from_logits": True}
@@ -172,6 +173,12 @@ CASES = [
                                 "loss": {"type": "mean_squared_error"}}),
     ("sample weights at positions", {"sample_weight": True, "positions": 3}),
     ("sample weights at masked positions", {"sample_weight": True, "positions": 4, "masked": True}),
+    ("cosine_decay_restarts", {"schedule": {
+        "type": "cosine_decay_restarts", "initial_learning_rate": 0.5, "first_decay_steps": 2,
+        "m_mul": 0.5, "alpha": 0.125}}),
+    ("cosine_decay_restarts, equal periods", {"schedule": {
+        "type": "cosine_decay_restarts", "initial_learning_rate": 0.5, "first_decay_steps": 2,
+        "t_mul": 1.0}}),
 ]
 
 

@@ -15,6 +15,7 @@
 #include "nn/layers/table.h"
 #include "nn/model_text.h"
 #include "nn/optim/optimizer.h"
+#include "nn/optim/schedule.h"
 #include "support/paths.h"
 
 namespace halfstep::nn {
@@ -83,6 +84,19 @@ TEST_CASE("optimizers: an argument of Keras that is not there is refused with a 
   CHECK(problems("adam", "{use_ema: true, gradient_accumulation_steps: 2}").size() == 2);
   CHECK(problems("adamw", "{weight_decay: 0.1}").empty());
   CHECK(problems("muon", "{weight_decay: 0.1}").empty());
+}
+
+TEST_CASE("schedules: an argument of Keras that is not there is refused with a reason") {
+  Diagnostics diagnostics;
+  const config::Node node = config::load_text(
+      "{type: cosine_decay, initial_learning_rate: 0, decay_steps: 9, warmup_target: 0.1}",
+      "s",
+      diagnostics);
+  read_schedule(node, 0.1, diagnostics);
+  REQUIRE(diagnostics.problems().size() == 1);
+  CHECK(diagnostics.problems()[0].message ==
+        "the argument 'warmup_target' of Keras is not there: the rate at the end of the warm-up is "
+        "initial_learning_rate, that at its start warmup_start");
 }
 
 }  // namespace

@@ -239,7 +239,7 @@ TEST_CASE("names: those that do not exist are answered with those that do") {
                   "one of adadelta, adagrad, adam, adamax, adamw, ftrl, lion, muon, nadam, "
                   "rmsprop, sgd"),
         std::pair("{type: sgd, learning_rate: {type: cosine}}",
-                  "one of constant, cosine_decay, exponential_decay")}) {
+                  "one of constant, cosine_decay, cosine_decay_restarts")}) {
     CAPTURE(said);
     Diagnostics diagnostics;
     config::Node node = spec.source;

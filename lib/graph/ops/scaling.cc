@@ -25,6 +25,9 @@
 //   exponential_decay         base * decay_rate^p,  p = t / decay_steps (floored if staircase)
 //   inverse_time_decay        base / (1 + decay_rate * p)
 //   cosine_decay              base * ((1 - alpha) * (1 + cos(pi * min(p, 1))) / 2 + alpha)
+//   cosine_decay_restarts     base * ((1 - alpha) * m_mul^i * (1 + cos(pi * q)) / 2 + alpha), with
+//   q
+//                             the completed part of period i, which has decay_steps * t_mul^i steps
 //   polynomial_decay          (base - end) * (1 - min(p, 1))^power + end; with `cycle` decay_steps
 //                             is rounded up to a multiple that covers t instead of capping p
 // Source: Keras 3, keras.optimizers.schedules. Keras's CosineDecay with warmup_target has
@@ -85,10 +88,11 @@ std::vector<Shape> infer_update_loss_scale(const InferContext& c) {
 }
 
 std::vector<Shape> infer_learning_rate(const InferContext& c) {
-  constexpr std::array<std::string_view, 6> k_kinds{"constant",
+  constexpr std::array<std::string_view, 7> k_kinds{"constant",
                                                     "piecewise_constant",
                                                     "exponential_decay",
                                                     "cosine_decay",
+                                                    "cosine_decay_restarts",
                                                     "inverse_time_decay",
                                                     "polynomial_decay"};
   expect_scalar(c, 0);
@@ -107,6 +111,7 @@ std::vector<Shape> infer_learning_rate(const InferContext& c) {
   if (decays && attrs.get<std::int64_t>("decay_steps") < 1) {
     throw ShapeError("decay_steps must be at least 1");
   }
+  if (!(attrs.get<double>("t_mul") >= 1)) throw ShapeError("t_mul must be at least 1");
   return {Shape{}};
 }
 
@@ -129,13 +134,15 @@ std::vector<OpDef> scaling_ops() {
              "min_scale: float = 1.0, max_scale: float = 0.0, hysteresis: int = 1, grow_on_equal: "
              "bool = false, guard: bool = true, counts_all: bool = false",
              {.infer = infer_update_loss_scale, .stateful = true}),
-      define("LearningRate",
-             "step: int64 -> lr: float",
-             "kind: string = 'constant', base: float = 0.0, boundaries: list(int) = [], values: "
-             "list(float) = [], decay_steps: int = 0, decay_rate: float = 0.0, staircase: bool = "
-             "false, alpha: float = 0.0, end: float = 0.0001, power: float = 1.0, cycle: bool = "
-             "false, warmup_steps: int = 0, warmup_start: float = 0.0, warmup_target: float = 0.0",
-             {.infer = infer_learning_rate}),
+      define(
+          "LearningRate",
+          "step: int64 -> lr: float",
+          "kind: string = 'constant', base: float = 0.0, boundaries: list(int) = [], values: "
+          "list(float) = [], decay_steps: int = 0, decay_rate: float = 0.0, staircase: bool = "
+          "false, alpha: float = 0.0, t_mul: float = 1.0, m_mul: float = 1.0, end: float = "
+          "0.0001, power: float = 1.0, cycle: bool = false, warmup_steps: int = 0, warmup_start: "
+          "float = 0.0, warmup_target: float = 0.0",
+          {.infer = infer_learning_rate}),
   };
 }
 

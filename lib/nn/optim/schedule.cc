@@ -4,6 +4,7 @@
 
 #include "config/reader.h"
 #include "core/error.h"
+#include "nn/missing_arguments.h"
 
 namespace halfstep::nn {
 namespace {
@@ -146,6 +147,39 @@ struct CosineDecay : Common {
   }
 };
 
+struct CosineDecayRestarts : Common {
+  std::int64_t first_decay_steps = 1;
+  double t_mul = 2;
+  double m_mul = 1;
+  double alpha = 0;
+
+  void fields(Fields& f) {
+    common_fields(f);
+    f.field("first_decay_steps",
+            first_decay_steps,
+            {.doc = "Steps of the first period. [steps]", .required = true, .min = 1});
+    f.field("t_mul",
+            t_mul,
+            {.doc = "Steps of a period over those of the one before. [factor]", .min = 1});
+    f.field("m_mul",
+            m_mul,
+            {.doc = "First rate of a period over that of the one before. [factor]", .min = 0});
+    f.field("alpha",
+            alpha,
+            {.doc = "Part of initial_learning_rate that is left at the end of a period. [fraction]",
+             .min = 0,
+             .max = 1});
+  }
+  Attrs attrs(Diagnostics&, const Where&) const {
+    Attrs attrs = common_attrs("cosine_decay_restarts");
+    attrs.set("decay_steps", first_decay_steps);
+    attrs.set("t_mul", t_mul);
+    attrs.set("m_mul", m_mul);
+    attrs.set("alpha", alpha);
+    return attrs;
+  }
+};
+
 struct PolynomialDecay : Common {
   std::int64_t decay_steps = 1;
   double end_learning_rate = 0.0001;
@@ -174,19 +208,23 @@ struct PolynomialDecay : Common {
   }
 };
 
+constexpr MissingArgument k_not_in_schedules[] = {
+    {"warmup_target",
+     "the rate at the end of the warm-up is initial_learning_rate, that at its start warmup_start"},
+};
+
 template <class S>
 constexpr ScheduleDef schedule_def(std::string_view type,
                                    std::string_view doc,
                                    std::string_view example) {
   ScheduleDef def{type, doc, example, nullptr, nullptr};
-  def.fields = [](Fields& f) {
-    S schedule;
-    schedule.fields(f);
-  };
+  def.fields = [](Fields& f) { S().fields(f); };
   def.read = [](const config::Node& node, Diagnostics& diagnostics) {
-    static constexpr std::array<std::string_view, 1> k_type{"type"};
+    auto skipped = refuse_missing(
+        k_not_in_schedules, node, [](Fields& f) { S().fields(f); }, diagnostics);
+    skipped.emplace_back("type");
     S schedule;
-    config::read(node, schedule, diagnostics, k_type);
+    config::read(node, schedule, diagnostics, skipped);
     return schedule.attrs(diagnostics, node.where);
   };
   return def;
@@ -201,6 +239,12 @@ constexpr std::array k_schedules{
         "Half a cosine: initial_learning_rate ((1 - alpha) (1 + cos(pi step / decay_steps)) / 2 + "
         "alpha), and alpha initial_learning_rate from decay_steps on.",
         "{type: cosine_decay, initial_learning_rate: 1e-3, decay_steps: 900, warmup_steps: 100}"),
+    schedule_def<CosineDecayRestarts>(
+        "cosine_decay_restarts",
+        "Half a cosine in each of several periods: in period i = 0, 1, ..., of first_decay_steps "
+        "t_mul^i steps, of which the part p is done, initial_learning_rate ((1 - alpha) m_mul^i "
+        "(1 + cos(pi p)) / 2 + alpha) (Loshchilov and Hutter 2017).",
+        "{type: cosine_decay_restarts, initial_learning_rate: 1e-3, first_decay_steps: 100}"),
     schedule_def<ExponentialDecay>("exponential_decay",
                                    "initial_learning_rate decay_rate^(step / decay_steps).",
                                    "{type: exponential_decay, initial_learning_rate: 1e-3, "

@@ -80,6 +80,17 @@ std::vector<OpCase> scaling_cases() {
          {"warmup_steps", std::int64_t{5}},
          {"warmup_target", 0.5}});
   }
+  for (const double t_mul : {1.0, 2.0}) {
+    add("LearningRate",
+        fmt::format("cosine_decay_restarts of t_mul {}", t_mul),
+        {step},
+        {{"kind", std::string("cosine_decay_restarts")},
+         {"base", 0.5},
+         {"decay_steps", std::int64_t{4}},
+         {"t_mul", t_mul},
+         {"m_mul", 0.5},
+         {"alpha", 0.125}});
+  }
   add("LearningRate",
       "piecewise_constant",
       {step},

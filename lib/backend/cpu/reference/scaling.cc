@@ -136,7 +136,7 @@ Prepared prepare_update_loss_scale(const NodeView& node, const Capabilities&) {
 /// Evaluated in double and rounded once, where Keras computes in float32.
 struct Schedule {
   std::string kind;
-  double base, decay_rate, alpha, end, power, warmup_start, warmup_target;
+  double base, decay_rate, alpha, t_mul, m_mul, end, power, warmup_start, warmup_target;
   std::vector<std::int64_t> boundaries;
   std::vector<double> values;
   std::int64_t decay_steps, warmup_steps;
@@ -147,6 +147,8 @@ struct Schedule {
         base(attrs.get<double>("base")),
         decay_rate(attrs.get<double>("decay_rate")),
         alpha(attrs.get<double>("alpha")),
+        t_mul(attrs.get<double>("t_mul")),
+        m_mul(attrs.get<double>("m_mul")),
         end(attrs.get<double>("end")),
         power(attrs.get<double>("power")),
         warmup_start(attrs.get<double>("warmup_start")),
@@ -176,6 +178,16 @@ struct Schedule {
     if (kind == "cosine_decay") {
       const double cosine = (1 + std::cos(std::numbers::pi * std::min(p, 1.0))) / 2;
       return base * ((1 - alpha) * cosine + alpha);
+    }
+    if (kind == "cosine_decay_restarts") {
+      double period = 0, length = 1;  // in first periods, as p
+      if (t_mul == 1) {
+        period = std::floor(p);
+        p -= period;
+      }
+      for (; p >= length; length *= t_mul, ++period) p -= length;
+      const double cosine = (1 + std::cos(std::numbers::pi * p / length)) / 2;
+      return base * ((1 - alpha) * std::pow(m_mul, period) * cosine + alpha);
     }
     if (kind == "polynomial_decay") {
       p = cycle ? p / std::max(1.0, std::ceil(p)) : std::min(p, 1.0);

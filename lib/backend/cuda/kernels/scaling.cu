@@ -231,6 +231,16 @@ __device__ inline double rate_after_warmup(const LearningRateParams& p, std::int
     const double cosine = (1 + std::cos(std::numbers::pi * std::fmin(part, 1.0))) / 2;
     return p.base * ((1 - p.alpha) * cosine + p.alpha);
   }
+  if (p.schedule == Schedule::cosine_decay_restarts) {
+    double period = 0, length = 1;  // in first periods, as `part`
+    if (p.t_mul == 1) {
+      period = std::floor(part);
+      part -= period;
+    }
+    for (; part >= length; length *= p.t_mul, ++period) part -= length;
+    const double cosine = (1 + std::cos(std::numbers::pi * part / length)) / 2;
+    return p.base * ((1 - p.alpha) * std::pow(p.m_mul, period) * cosine + p.alpha);
+  }
   if (p.schedule == Schedule::polynomial_decay) {
     part = p.cycle ? part / std::fmax(1.0, std::ceil(part)) : std::fmin(part, 1.0);
     return (p.base - p.end) * std::pow(1 - part, p.power) + p.end;

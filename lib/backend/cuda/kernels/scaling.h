@@ -70,6 +70,7 @@ enum class Schedule {
   piecewise_constant,
   exponential_decay,
   cosine_decay,
+  cosine_decay_restarts,
   inverse_time_decay,
   polynomial_decay,
 };
@@ -84,6 +85,8 @@ struct LearningRateParams {
   double base = 0;
   double decay_rate = 0;
   double alpha = 0;
+  double t_mul = 1;
+  double m_mul = 1;
   double end = 0;
   double power = 1;
   double warmup_start = 0;

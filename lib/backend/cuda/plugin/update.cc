@@ -70,11 +70,12 @@ const UpdateScalars& scalars_of(const std::string& op) {
 
 kernels::Schedule schedule_named(std::string_view name) {
   using kernels::Schedule;
-  constexpr std::array<std::pair<std::string_view, Schedule>, 6> k_schedules{
+  constexpr std::array<std::pair<std::string_view, Schedule>, 7> k_schedules{
       {{"constant", Schedule::constant},
        {"piecewise_constant", Schedule::piecewise_constant},
        {"exponential_decay", Schedule::exponential_decay},
        {"cosine_decay", Schedule::cosine_decay},
+       {"cosine_decay_restarts", Schedule::cosine_decay_restarts},
        {"inverse_time_decay", Schedule::inverse_time_decay},
        {"polynomial_decay", Schedule::polynomial_decay}}};
   for (const auto& [word, schedule] : k_schedules) {
@@ -323,6 +324,8 @@ Work prepare_learning_rate(const Facts& node, const Machine& machine) {
       .base = real("base"),
       .decay_rate = real("decay_rate"),
       .alpha = real("alpha"),
+      .t_mul = real("t_mul"),
+      .m_mul = real("m_mul"),
       .end = real("end"),
       .power = real("power"),
       .warmup_start = real("warmup_start"),
