@@ -231,16 +231,19 @@ Topic schedules() {
 }
 
 Topic metrics() {
-  Topic topic{.name = "metrics",
-              .title = "Metrics",
-              .doc = "quantities measured in addition to the loss",
-              .text =
-                  "`metrics` is a name or a list of names; the loss is always measured. Each is "
-                  "measured on the training batches of an epoch and, with `val_` before its name, "
-                  "on the validation samples (`data.validation_split`); once, at the end, on the "
-                  "test set. Metrics are computed in float32 under every policy. Before a name, "
-                  "`weighted_` weighs each sample by its `data.sample_weight` and divides by the "
-                  "sum of the weights, as Keras's `weighted_metrics` do."};
+  Topic topic{
+      .name = "metrics",
+      .title = "Metrics",
+      .doc = "quantities measured in addition to the loss",
+      .text =
+          "`metrics` is a name or a list of names; the loss is always measured. Each is "
+          "measured on the training batches of an epoch and, with `val_` before its name, "
+          "on the validation samples (`data.validation_split`); once, at the end, on the "
+          "test set. Metrics are computed in float32 under every policy. Before a name, "
+          "`weighted_` weighs each sample by its `data.sample_weight` and divides by the "
+          "sum of the weights, as Keras's `weighted_metrics` do. Positions that a mask "
+          "leaves out count for no metric; in Keras they count for those that are no means, "
+          "such as precision."};
   for (const nn::MetricDef& def : nn::metric_table()) {
     topic.entries.push_back(
         {.kind = kinds::k_metric,

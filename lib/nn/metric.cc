@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/ranges.h"
 #include "graph/ops/ops.h"
+#include "nn/metric_counts.h"
 #include "nn/trained_output.h"
 
 namespace halfstep::nn {
@@ -32,38 +33,14 @@ constexpr std::string_view k_perplexity = "perplexity";
 
 constexpr std::array<std::string_view, 1> k_of_root{"squared_error"};
 constexpr std::array<std::string_view, 1> k_of_perplexity{"crossentropy"};
-constexpr std::string_view k_false_negatives = "false_negatives",
-                           k_false_positives = "false_positives",
-                           k_true_positives = "true_positives";
 constexpr std::array k_of_precision{k_false_positives, k_true_positives};
 constexpr std::array k_of_recall{k_false_negatives, k_true_positives};
 constexpr std::array k_of_f1{k_false_negatives, k_false_positives, k_true_positives};
 
 constexpr std::string_view k_auc = "auc";
-constexpr std::size_t k_thresholds = 200;
-
-/// The counters of `auc`, alphabetical: false positives above each threshold, then true ones.
-constexpr auto k_threshold_names = [] {
-  constexpr std::string_view k_kinds[] = {"false_positives_000", "true_positives_000"};
-  std::array<std::array<char, k_kinds[0].size()>, 2 * k_thresholds> names{};
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const std::string_view kind = k_kinds[i / k_thresholds];
-    std::ranges::copy(kind, names[i].begin());
-    std::size_t number = i % k_thresholds;
-    for (std::size_t digit = 1; digit <= 3; ++digit, number /= 10) {
-      names[i][kind.size() - digit] = static_cast<char>('0' + number % 10);
-    }
-  }
-  return names;
-}();
-constexpr auto k_of_auc = [] {
-  std::array<std::string_view, 2 * k_thresholds> names;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const std::size_t size = i < k_thresholds ? 19 : 18;
-    names[i] = std::string_view(k_threshold_names[i].data(), size);
-  }
-  return names;
-}();
+constexpr std::string_view k_mean_io_u = "mean_io_u";
+constexpr std::array k_of_auc{k_false_positives, k_true_positives};
+constexpr std::array<std::string_view, 2> k_of_mean_io_u{"intersection", "union"};
 
 /// Trapezoids under the true positive rate over the false positive rate. The first threshold is
 /// below every output, so its counts are those of all labels.
@@ -75,6 +52,18 @@ double area_under_curve(std::span<const double> sums, double) {
     area += (fp[i] - fp[i + 1]) * (tp[i] + tp[i + 1]) / 2;
   }
   return area / (fp[0] * tp[0]);
+}
+
+/// Intersection over union, averaged over the classes that labels or outputs have.
+double mean_of_classes(std::span<const double> sums, double) {
+  const std::size_t classes = sums.size() / 2;
+  double total = 0, seen = 0;
+  for (std::size_t i = 0; i < classes; ++i) {
+    if (sums[classes + i] <= 0) continue;
+    total += sums[i] / sums[classes + i];
+    ++seen;
+  }
+  return seen > 0 ? total / seen : 0;
 }
 
 double root_of_mean(std::span<const double> sums, double samples) {
@@ -110,7 +99,8 @@ constexpr std::array k_metrics{
               "where the labels are all equal.",
               "fraction",
               k_of_auc,
-              area_under_curve},
+              area_under_curve,
+              Counters::per_threshold},
     MetricDef{"f1_score",
               "2 TP / (2 TP + FP + FN) over all outputs, with TP true positives, FP false "
               "positives and FN false negatives. An output is positive above one half (above 0 for "
@@ -121,6 +111,16 @@ constexpr std::array k_metrics{
     MetricDef{"mean_absolute_error",
               "|y - t| averaged over the outputs of a sample and over the samples.",
               "unit of the targets"},
+    MetricDef{k_mean_io_u,
+              "Intersection over union of each class, the samples (or positions) whose label and "
+              "whose largest output both are that class over those of which one of them is, "
+              "averaged over the classes that labels or outputs have. Of a single output, of the "
+              "classes 1, where it is above one half (above 0 for scores), and 0. For at most 200 "
+              "classes.",
+              "fraction",
+              k_of_mean_io_u,
+              mean_of_classes,
+              Counters::per_class},
     MetricDef{"mean_squared_error",
               "(y - t)^2 averaged over the outputs of a sample and over the samples.",
               "unit of the targets, squared"},
@@ -152,6 +152,11 @@ constexpr std::array k_metrics{
               "number may stand for 5.",
               "fraction"},
 };
+
+/// The classes of an output that are counted one by one: of a single value, 0 and 1.
+std::size_t counted_classes(const Shape& output) {
+  return static_cast<std::size_t>(std::max<std::int64_t>(2, output.back()));
+}
 
 std::string_view unweighted(std::string_view name) {
   return is_weighted(name) ? name.substr(k_weighted.size()) : name;
@@ -200,7 +205,7 @@ std::string misfit(std::string_view name, const TrainedOutput& of) {
   const bool classes = loss.label_kind() == LabelKind::classes;
   const std::int64_t outputs = classes ? output.back() : output.elements();
   const std::optional<std::int64_t> k = top_k(name);
-  if (!k && name != "accuracy") {
+  if (!k && name != "accuracy" && name != k_mean_io_u) {
     return loss.from_logits()
                ? "compares the outputs with the labels, but they are scores without bounds"
                : "";
@@ -209,101 +214,75 @@ std::string misfit(std::string_view name, const TrainedOutput& of) {
   if (values && !label_limit(loss.label_kind(), output)) {
     return "counts correct classes, but the targets of this loss are real values";
   }
+  if (name == k_mean_io_u && output.back() > k_most_counted_classes) {
+    return fmt::format("counts at most {} classes, not {}", k_most_counted_classes, output.back());
+  }
   return k && *k >= outputs
              ? fmt::format("is always 1 for {} output{}", outputs, outputs == 1 ? "" : "s")
              : "";
 }
 
-/// 1 for the outputs above one half (above 0 for scores), else 0.
-Value positives(Builder& b, Value predictions, bool from_logits) {
-  const Value threshold = b.scalar(DType::float32, from_logits ? 0.0 : 0.5);
-  return b.cast(b.add("Greater", {predictions, threshold}), DType::float32);
+/// A counter by its position among those of a metric: that of the table, and the number behind its
+/// name where there are several.
+struct Counter {
+  std::string_view name;
+  std::optional<std::size_t> number = {};
+};
+
+/// The i-th of `copies` of each counter of the table. The weights follow them.
+Counter counter_at(const MetricDef& def, std::size_t i, std::size_t copies) {
+  if (def.counters.empty()) return {i == 0 ? k_sum : k_weights};
+  if (i >= def.counters.size() * copies) return {k_weights};
+  Counter counter{def.counters[i / copies]};
+  if (def.counted != Counters::once) counter.number = i % copies;
+  return counter;
 }
 
-Value hits(Builder& b, Value predictions, Value labels, bool from_logits) {
-  const Shape& shape = b.shape(predictions);
-  if (shape.rank() == 2 && shape[1] > 1) {
-    const Value winner =
-        b.cast(b.add("ArgMax", {predictions, b.scalar(DType::int32, 1)}), DType::int32);
-    return b.add("Equal", {winner, class_labels(b, labels, shape)});
-  }
-  return b.add("Equal", {positives(b, predictions, from_logits), dense_targets(b, labels, shape)});
+/// Whether `name` is `<counter>` or `<counter>_<number>`, of three digits.
+bool is_named(std::string_view name, const Counter& counter) {
+  if (!counter.number) return name == counter.name;
+  if (!name.starts_with(counter.name)) return false;
+  name.remove_prefix(counter.name.size());
+  std::size_t number = 0;
+  if (name.size() != 4 || name[0] != '_') return false;
+  const auto [end, error] = std::from_chars(name.data() + 1, name.data() + name.size(), number);
+  return error == std::errc() && end == name.data() + name.size() && number == *counter.number;
 }
 
-std::vector<Value> count_positives(const MetricContext& c,
-                                   std::span<const std::string_view> counters) {
+/// The sums of the metric's own counters.
+std::vector<Value> build_counters(const MetricContext& c, std::string_view name) {
   Builder& b = c.b;
-  const Value positive = positives(b, c.predictions, c.from_logits);
-  const Value target = dense_targets(b, c.labels, b.shape(c.predictions));
-  const auto opposite = [&](Value of) { return b.add("Sub", {b.scalar(DType::float32, 1), of}); };
-  std::vector<Value> sums;
-  for (const std::string_view counter : counters) {
-    const Value output = counter == k_false_negatives ? opposite(positive) : positive;
-    const Value label = counter == k_false_positives ? opposite(target) : target;
-    Value counted = b.add("Mul", {output, label});
-    if (c.weights.valid()) {
-      const std::vector<std::int64_t> outputs{-1};
-      counted = b.add("Mul", {graph::ops::reduce(b, "Sum", counted, outputs), c.weights});
-    }
-    sums.push_back(graph::ops::reduce(b, "Sum", counted));
+  const MetricDef& def = *find_metric(name);
+  if (def.counted == Counters::per_threshold) return count_by_threshold(c);
+  if (def.counted == Counters::per_class) return count_by_class(c);
+  if (counts_positives(name)) return count_positives(c, def.counters);
+  Value each;
+  if (name == k_perplexity) {
+    each = c.losses;
+  } else if (name == "accuracy") {
+    each = b.cast(hits(c), DType::float32);
+  } else if (const auto k = top_k(name)) {
+    const Value in_top = b.add("InTopKV2",
+                               {c.predictions,
+                                class_labels(b, c.labels, b.shape(c.predictions)),
+                                b.scalar(DType::int32, static_cast<double>(*k))});
+    each = b.cast(in_top, DType::float32);
+  } else {
+    const Value targets = dense_targets(b, c.labels, b.shape(c.predictions));
+    const Value errors = name == "mean_absolute_error"
+                             ? b.add("Abs", {b.add("Sub", {c.predictions, targets})})
+                             : b.add("SquaredDifference", {c.predictions, targets});
+    each = graph::ops::reduce(b, "Mean", errors, std::vector<std::int64_t>{-1});
   }
-  return sums;
+  if (c.weights.valid()) {
+    each = b.add("Mul", {graph::ops::reshape(b, each, b.shape(c.weights)), c.weights});
+  }
+  return {graph::ops::reduce(b, "Sum", each)};
 }
 
-/// The counters of `auc`: [outputs, thresholds] comparisons, summed over the outputs.
-std::vector<Value> count_by_threshold(const MetricContext& c) {
-  Builder& b = c.b;
-  const Shape shape = b.shape(c.predictions);
-  const Shape column{shape.elements(), 1};
-  const Value outputs = c.from_logits ? b.add("Sigmoid", {c.predictions}) : c.predictions;
-  std::vector<double> thresholds(k_thresholds);
-  for (std::size_t i = 0; i < k_thresholds; ++i) {
-    thresholds[i] = static_cast<double>(i) / (k_thresholds - 1);
-  }
-  // As in Keras, every output is above the first one and below the last one.
-  thresholds.front() = -1e-7;
-  thresholds.back() = 1 + 1e-7;
-  const Value steps = b.add("Const",
-                            {},
-                            {{"dtype", DType::float32},
-                             {"shape", Shape{1, static_cast<std::int64_t>(k_thresholds)}},
-                             {"value", std::move(thresholds)}});
-  const Value above =
-      b.cast(b.add("Greater", {graph::ops::reshape(b, outputs, column), steps}), DType::float32);
-  const Value target = dense_targets(b, c.labels, shape);
-  std::vector<Value> sums;
-  for (const bool label : {false, true}) {
-    Value counted = label ? target : b.add("Sub", {b.scalar(DType::float32, 1), target});
-    if (c.weights.valid()) {
-      Shape rows = shape;
-      for (std::size_t axis = 1; axis < rows.rank(); ++axis) rows = rows.with(axis, 1);
-      counted = b.add("Mul", {counted, graph::ops::reshape(b, c.weights, rows)});
-    }
-    const Value each = b.add("Mul", {above, graph::ops::reshape(b, counted, column)});
-    const Value of_threshold = graph::ops::reduce(b, "Sum", each, std::vector<std::int64_t>{0});
-    const Value split = b.add("Split",
-                              {b.scalar(DType::int32, 0), of_threshold},
-                              {{"num_split", static_cast<std::int64_t>(k_thresholds)}});
-    for (int i = 0; i < static_cast<int>(k_thresholds); ++i) {
-      sums.push_back(graph::ops::reshape(b, {split.node, i}, Shape{}));
-    }
-  }
-  return sums;
-}
-
-static_assert(std::ranges::all_of(k_metrics, [](const MetricDef& def) {
-  return def.counters.size() < k_most_counters;
-}));
-
-/// The number of counters, of a metric that has any besides its own sum.
-std::size_t count_counters(const MetricDef& def, bool weighted) {
-  return std::max<std::size_t>(def.counters.size(), 1) + (weighted ? 1 : 0);
-}
-
-/// The name of the i-th of them behind the metric's; the weights follow those of the table.
-std::string_view counter(const MetricDef& def, std::size_t i) {
-  if (i < def.counters.size()) return def.counters[i];
-  return i == 0 ? k_sum : k_weights;
+bool has_weights(std::span<const std::string_view> counters) {
+  const std::string_view last = counters.back();
+  return last.substr(last.find(k_separator) + 1) == k_weights;
 }
 
 /// Whether these are the counters of `metric`, which is called `name` as one of several outputs.
@@ -311,11 +290,17 @@ bool has_counters(std::string_view metric,
                   std::string_view name,
                   std::span<const std::string_view> counters) {
   const MetricDef* def = find_metric(metric);
-  if (def == nullptr || counters.size() != count_counters(*def, is_weighted(metric))) return false;
+  const bool weights = has_weights(counters);
+  if (def == nullptr || (is_weighted(metric) && !weights)) return false;
+  const std::size_t families = std::max<std::size_t>(def->counters.size(), 1);
+  const std::size_t sums = counters.size() - (weights ? 1 : 0), copies = sums / families;
+  if (copies == 0 || sums != copies * families || (def->counted == Counters::once && copies != 1) ||
+      (def->counted == Counters::per_threshold && copies != k_thresholds)) {
+    return false;
+  }
   for (std::size_t i = 0; i < counters.size(); ++i) {
-    if (counters[i].substr(std::min(counters[i].size(), name.size() + 1)) != counter(*def, i)) {
-      return false;
-    }
+    const std::string_view own = counters[i].substr(std::min(counters[i].size(), name.size() + 1));
+    if (!is_named(own, counter_at(*def, i, copies))) return false;
   }
   return true;
 }
@@ -336,13 +321,20 @@ std::string_view metric_of(std::string_view counter) {
   return counter.substr(0, counter.find(k_separator));
 }
 
-std::vector<std::string> counter_names(std::string_view metric) {
+std::vector<std::string> counter_names(std::string_view metric, const ModelOutput& output) {
   const MetricDef* def = find_metric(metric);
-  const bool weighted = is_weighted(metric);
-  if (def == nullptr || (def->counters.empty() && !weighted)) return {std::string(metric)};
+  if (def == nullptr) return {std::string(metric)};
+  const bool weights = is_weighted(metric) || output.masked;
+  if (def->counters.empty() && !weights) return {std::string(metric)};
+  std::size_t copies = 1;
+  if (def->counted == Counters::per_threshold) copies = k_thresholds;
+  if (def->counted == Counters::per_class) copies = counted_classes(output.shape);
+  const std::size_t sums = std::max<std::size_t>(def->counters.size(), 1) * copies;
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < count_counters(*def, weighted); ++i) {
-    names.push_back(fmt::format("{}{}{}", metric, k_separator, counter(*def, i)));
+  for (std::size_t i = 0; i < sums + (weights ? 1 : 0); ++i) {
+    const Counter counter = counter_at(*def, i, copies);
+    names.push_back(fmt::format("{}{}{}", metric, k_separator, counter.name));
+    if (counter.number) names.back() += fmt::format("_{:03}", *counter.number);
   }
   return names;
 }
@@ -365,7 +357,7 @@ double metric_value(std::span<const std::string_view> counters,
                     fmt::format("{} are not the counters of a metric", fmt::join(counters, ", ")),
                     "");
   }
-  if (is_weighted(own)) {
+  if (has_weights(counters)) {
     samples = sums.back();
     sums = sums.first(sums.size() - 1);
     if (samples == 0) return 0;
@@ -374,41 +366,15 @@ double metric_value(std::span<const std::string_view> counters,
   return def->value == nullptr ? sums[0] / samples : def->value(sums, samples);
 }
 
-std::vector<Value> build_metric(const MetricContext& c, std::string_view name) {
-  Builder& b = c.b;
-  const Value predictions = c.predictions, labels = c.labels;
+std::vector<Value> build_metric(const MetricContext& context, std::string_view name) {
+  Builder& b = context.b;
+  MetricContext c = context;
   if (is_weighted(name)) {
-    MetricContext weighted = c;
-    weighted.weights =
-        c.weights.valid() ? b.add("Mul", {c.weights, c.sample_weights}) : c.sample_weights;
-    if (c.losses.valid()) weighted.losses = b.add("Mul", {c.losses, c.sample_weights});
-    std::vector<Value> sums = build_metric(weighted, unweighted(name));
-    sums.push_back(graph::ops::reduce(b, "Sum", weighted.weights));
-    return sums;
+    c.weights = c.weights.valid() ? b.add("Mul", {c.weights, c.sample_weights}) : c.sample_weights;
   }
-  if (name == k_perplexity) return {graph::ops::reduce(b, "Sum", c.losses)};
-  if (name == k_auc) return count_by_threshold(c);
-  if (counts_positives(name)) return count_positives(c, find_metric(name)->counters);
-  Value each;
-  if (name == "accuracy") {
-    each = b.cast(hits(b, predictions, labels, c.from_logits), DType::float32);
-  } else if (const auto k = top_k(name)) {
-    const Value in_top = b.add("InTopKV2",
-                               {predictions,
-                                class_labels(b, labels, b.shape(predictions)),
-                                b.scalar(DType::int32, static_cast<double>(*k))});
-    each = b.cast(in_top, DType::float32);
-  } else {
-    const Value targets = dense_targets(b, labels, b.shape(predictions));
-    const Value errors = name == "mean_absolute_error"
-                             ? b.add("Abs", {b.add("Sub", {predictions, targets})})
-                             : b.add("SquaredDifference", {predictions, targets});
-    each = graph::ops::reduce(b, "Mean", errors, std::vector<std::int64_t>{-1});
-  }
-  if (c.weights.valid()) {
-    each = b.add("Mul", {graph::ops::reshape(b, each, b.shape(c.weights)), c.weights});
-  }
-  return {graph::ops::reduce(b, "Sum", each)};
+  std::vector<Value> sums = build_counters(c, unweighted(name));
+  if (c.weights.valid()) sums.push_back(graph::ops::reduce(b, "Sum", c.weights));
+  return sums;
 }
 
 void check_metrics_fit(const config::RunSpec& spec,

@@ -80,8 +80,10 @@ std::vector<ModelOutput> model_outputs(const Model& model) {
   const Draft draft(model, 2);
   const graph::Graph& graph = draft.graph;
   std::vector<ModelOutput> outputs;
-  for (const Value last : draft.forward.outputs) {
+  for (std::size_t i = 0; i < draft.forward.outputs.size(); ++i) {
+    const Value last = draft.forward.outputs[i];
     ModelOutput& output = outputs.emplace_back();
+    output.masked = draft.forward.masks[i].valid();
     output.shape = Shape(graph.type(last).shape.dims().subspan(1));
     const graph::Node* node = &graph.node(last.node);
     while (node->is(graph::ops::k_cast, graph::ops::k_reshape))

@@ -32,11 +32,8 @@ Value flatten_positions(Builder& b, Value outputs) {
   return graph::ops::reshape(b, outputs, {shape.elements() / shape.back(), shape.back()});
 }
 
-/// A factor for each loss of the step's part, float32 in their shape, by which the mean over all
-/// losses becomes that over the positions that the mask keeps, as in Keras; 0 where it keeps none.
-Value mask_weights(
-    StepDraft& step, const TrainedOutput& output, Value kept_by_all, Value mask, Shape shape) {
-  Builder& b = step.b;
+/// 1 for each loss of the step's part that the mask keeps, else 0, float32 in the losses' shape.
+Value kept_losses(Builder& b, const TrainedOutput& output, Value mask, const Shape& shape) {
   if (b.shape(mask).elements() != shape.elements()) {
     throw UserError(ErrorKind::config,
                     output.loss_where,
@@ -45,7 +42,14 @@ Value mask_weights(
                                 shape.elements() / shape[0]),
                     "a layer without return_sequences, or global_average_pooling1d, ends a mask");
   }
-  const Value kept = b.cast(graph::ops::reshape(b, mask, shape), DType::float32);
+  return b.cast(graph::ops::reshape(b, mask, shape), DType::float32);
+}
+
+/// A factor for each loss of the step's part by which the mean over all losses becomes that over
+/// those that are kept, as in Keras; 0 where none is.
+Value mask_weights(StepDraft& step, Value kept_by_all, Value kept) {
+  Builder& b = step.b;
+  const Shape shape = b.shape(kept);
   const Value number =
       b.add("Maximum",
             {kept_by_all.valid() ? kept_by_all : graph::ops::reduce(b, "Sum", kept),
@@ -241,11 +245,8 @@ void build_output_loss(StepDraft& step,
   if (mask.valid()) {
     Value& kept = step.kept[draft.index];
     if (step.share.ranks > 1 && !kept.valid()) kept = count_kept(step, mask);
-    draft.weights = mask_weights(step, draft.spec, kept, mask, each);
-    if (has_loss) {
-      trained = b.add("Mul", {trained, draft.weights});
-      draft.per_sample = weighted ? b.add("Mul", {draft.per_sample, draft.weights}) : trained;
-    }
+    draft.weights = kept_losses(b, draft.spec, mask, each);
+    if (has_loss) trained = b.add("Mul", {trained, mask_weights(step, kept, draft.weights)});
   }
   if (spec.sample_weights) sample_weights = spread_weights(b, sample_weights, each);
   if (has_loss) draft.loss = graph::ops::reduce(b, "Mean", trained);
@@ -256,7 +257,7 @@ void build_metrics(StepDraft& step, const OutputDraft& draft) {
   const ScopeGuard scope(
       b, step_origin(Phase::metrics, "metrics are computed in float32"), "metrics");
   for (const std::string& name : draft.spec.metrics) {
-    const std::vector<std::string> counters = counter_names(name);
+    const std::vector<std::string> counters = counter_names(name, draft.spec.form);
     const bool is_loss = name == k_loss_metric;
     const std::vector<Value> sums =
         is_loss ? std::vector<Value>{b.add(

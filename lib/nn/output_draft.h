@@ -18,7 +18,8 @@ struct OutputDraft {
   graph::Value predictions;   ///< float32, as LossContext::predictions
   graph::TensorType label{};  ///< of a sample
   std::int64_t positions = 1;
-  graph::Value labels{}, sample_weights{}, weights{};
+  graph::Value labels{}, sample_weights{};
+  graph::Value weights{};     ///< 1 for the losses that a mask keeps, else 0; valid with a mask
   graph::Value per_sample{};  ///< losses without the weights of samples
   graph::Value loss{};        ///< their mean; not valid, as they are, of an output without a loss
 };

@@ -230,7 +230,7 @@ std::vector<std::string> StepSpec::counters() const {
   std::vector<std::string> names;
   for (const TrainedOutput& output : outputs) {
     for (const std::string& metric : output.metrics) {
-      for (const std::string& counter : counter_names(metric)) {
+      for (const std::string& counter : counter_names(metric, output.form)) {
         names.push_back(config::metric_name(output.key, counter));
       }
     }

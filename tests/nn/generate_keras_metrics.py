@@ -45,10 +45,14 @@ CASES = [
     ("weighted_recall", 1, False, "bits"),
     ("weighted_perplexity", 3, True, "classes"),
     ("weighted_auc", 1, False, "bits"),
+    ("mean_io_u", 3, True, "classes"),
+    ("mean_io_u", 4, False, "one_hot"),
+    ("mean_io_u", 1, False, "bits"),
+    ("weighted_mean_io_u", 3, True, "classes"),
 ]
 
 
-def metric_of(name, scores, labels):
+def metric_of(name, outputs, scores, labels):
     if name == "accuracy":
         return keras.metrics.CategoricalAccuracy()
     if name == "mean_absolute_error":
@@ -58,6 +62,11 @@ def metric_of(name, scores, labels):
         if labels == "classes":
             kind = keras.metrics.SparseCategoricalCrossentropy
         return kind(from_logits=scores)
+    if name == "mean_io_u" and outputs == 1:
+        return keras.metrics.BinaryIoU(dtype="float32")
+    if name == "mean_io_u":
+        return keras.metrics.MeanIoU(
+            outputs, sparse_y_true=labels == "classes", sparse_y_pred=False, dtype="float32")
     if name == "f1_score":
         return keras.metrics.F1Score(average="micro", threshold=0.5)
     if name == "auc":
@@ -86,7 +95,7 @@ def case(index, name, outputs, scores, labels):
         target = rng.integers(0, outputs if labels == "classes" else 2, (rows, 1))
     weighted = name.startswith("weighted_")
     weights = rng.integers(0, 17, rows) / 8.0 if weighted else None
-    metric = metric_of(name.removeprefix("weighted_"), scores, labels)
+    metric = metric_of(name.removeprefix("weighted_"), outputs, scores, labels)
     first = 0
     for size in SIZES:
         part = slice(first, first + size)

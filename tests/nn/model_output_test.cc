@@ -181,7 +181,7 @@ TEST_CASE("metrics: those that mean nothing for the loss and its output are refu
            Case{"10",
                 "{type: sparse_categorical_crossentropy, from_logits: true}",
                 "[accuracy, mean_absolute_error]",
-                "scores without bounds (accuracy, perplexity, top_5_accuracy fit)"},
+                "scores without bounds (accuracy, mean_io_u, perplexity, top_5_accuracy fit)"},
            Case{"1", "binary_crossentropy", "[accuracy, precision, recall, f1_score]", ""},
            Case{"1", "{type: binary_crossentropy, from_logits: true}", "[recall]", ""},
            Case{"1", "binary_crossentropy", "[perplexity]", "exp of a categorical"},
@@ -189,7 +189,10 @@ TEST_CASE("metrics: those that mean nothing for the loss and its output are refu
                 "{type: categorical_crossentropy, from_logits: true}",
                 "[precision]",
                 "are no probabilities"},
-           Case{"10", k_sparse, "[perplexity]", ""},
+           Case{"10", k_sparse, "[perplexity, mean_io_u]", ""},
+           Case{"1", "mean_squared_error", "[mean_io_u]", "counts correct classes"},
+           Case{"200", k_sparse, "[mean_io_u]", ""},
+           Case{"201", k_sparse, "[mean_io_u]", "counts at most 200 classes, not 201"},
        }) {
     CAPTURE(c.loss);
     CAPTURE(c.metrics);

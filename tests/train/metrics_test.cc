@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <ostream>
 #include <string>
@@ -112,6 +113,47 @@ TEST_CASE("metrics: those of an output for each pixel are means over pixels") {
   }
 }
 
+TEST_CASE("metrics: steps that a mask leaves out count for nothing, however batches are cut") {
+  data::Dataset data = digit_rows();
+  for (data::Split* split : {&data.train, &data.test}) {
+    for (std::int64_t i = 0; i < split->samples(); ++i) {
+      std::fill_n(split->images.as<std::uint8_t>() + 28 * 28 * i, 28 * (i % 25), std::uint8_t{0});
+    }
+  }
+  TinyRun tiny = masked_rows();
+  const auto metrics_of = [&](int batch) {
+    tiny.training = fmt::format(
+        "{{epochs: 1, batch_size: 53, validation_batch_size: {}}}\nmetrics: [accuracy, mean_io_u, "
+        "perplexity, top_2_accuracy, weighted_accuracy, root_mean_squared_error]",
+        batch);
+    Run run(tiny.spec(), {}, data);
+    Metrics metrics = run.finish().test->metrics;
+    const Tensor outputs = std::move(predict(run.session(), data.test.images.view()).at(0));
+    REQUIRE(outputs.shape() == Shape{60, 28, 10});
+    // Rows without ink are left out.
+    std::int64_t kept = 0, correct = 0;
+    for (std::int64_t row = 0; row < 60 * 28; ++row) {
+      const auto* ink = data.test.images.as<std::uint8_t>() + 28 * row;
+      if (std::all_of(ink, ink + 28, [](std::uint8_t x) { return x == 0; })) continue;
+      const float* y = outputs.as<float>() + 10 * row;
+      ++kept;
+      correct += std::max_element(y, y + 10) - y == data.test.labels.as<std::int32_t>()[row];
+    }
+    REQUIRE(kept < 60 * 28);
+    CHECK(metrics.at("accuracy") ==
+          doctest::Approx(static_cast<double>(correct) / static_cast<double>(kept)).epsilon(1e-6));
+    // As Keras's, the loss is the mean over the batches of the mean over the kept steps of each.
+    metrics.erase("loss");
+    return metrics;
+  };
+  const Metrics whole = metrics_of(60), parts = metrics_of(7);
+  CHECK(whole.size() == 6);
+  for (const auto& [metric, value] : whole) {
+    CAPTURE(metric);
+    CHECK(parts.at(metric) == doctest::Approx(value).epsilon(1e-5));
+  }
+}
+
 TEST_CASE("metrics: a class for each pixel is learned under every policy, and by two ranks") {
   const data::Dataset numbers = bright_pixels(DType::int32);
   data::Dataset one_hot = bright_pixels(DType::int32);
@@ -131,7 +173,8 @@ TEST_CASE("metrics: a class for each pixel is learned under every policy, and by
     TinyRun tiny = pixels(2, "sparse_categorical_crossentropy", "softmax");
     tiny.precision = precision;
     tiny.optimizer = "{type: adam, learning_rate: 0.05}";
-    tiny.training = "{epochs: 4, batch_size: 24}\nmetrics: [accuracy, weighted_accuracy]";
+    tiny.training =
+        "{epochs: 4, batch_size: 24}\nmetrics: [accuracy, weighted_accuracy, mean_io_u]";
     const TrainResult result = Run(tiny.spec(), {}, numbers).finish();
     CHECK(result.test->metrics.at("accuracy") > 0.97);
     CHECK(result.test->outputs.at(0).confusion.counts.size() == 4);
