@@ -740,6 +740,70 @@ for recurrent in ["lstm", "gru", "simple_rnn"]:
 CASES += [("gru, stateful, sequences, masked", {"type": "gru", **KEEPS, "return_sequences": True}, [STEPS], MASKED)]
 for policy in ["mixed_float16", "mixed_bfloat16"]:
     CASES += [(f"lstm, stateful, {policy}", {"type": "lstm", **KEEPS}, [[2, 3, 4]], {"policy": policy})]
+CASES += [
+    (
+        "conv1d_transpose, dilation, activation",
+        {"type": "conv1d_transpose", "filters": 3, "kernel_size": 3, "dilation_rate": 2, "activation": "tanh",
+         "kernel_regularizer": "l2", "bias_regularizer": "l1"},
+        [[2, 5, 2]],
+    ),
+    (
+        "conv1d_transpose, same, no bias",
+        {"type": "conv1d_transpose", "filters": 2, "kernel_size": 2, "strides": 3, "padding": "same", "use_bias": False},
+        [[2, 4, 3]],
+    ),
+    ("conv2d, bias regularizer", {"type": "conv2d", "filters": 2, "kernel_size": 2, "bias_regularizer": "l2"}, [[1, 3, 3, 2]]),
+    (
+        "conv2d_transpose, bias regularizer",
+        {"type": "conv2d_transpose", "filters": 2, "kernel_size": 2, "bias_regularizer": "l2"},
+        [[1, 3, 3, 2]],
+    ),
+    (
+        "depthwise_conv2d, activation, bias regularizer",
+        {"type": "depthwise_conv2d", "kernel_size": 2, "activation": "softplus", "bias_regularizer": "l2"},
+        [[1, 4, 3, 2]],
+    ),
+    (
+        "separable_conv2d, dilation, no bias",
+        {"type": "separable_conv2d", "filters": 3, "kernel_size": 2, "dilation_rate": 2, "use_bias": False},
+        [[1, 5, 4, 2]],
+    ),
+    (
+        "separable_conv2d, bias regularizer",
+        {"type": "separable_conv2d", "filters": 2, "kernel_size": 2, "bias_regularizer": "l2"},
+        [[1, 3, 4, 2]],
+    ),
+    ("group_normalization, no scale", {"type": "group_normalization", "groups": 3, "scale": False, "beta_regularizer": "l2"}, [[2, 3, 6]]),
+    ("group_normalization, regularizer", {"type": "group_normalization", "groups": 2, "gamma_regularizer": "l1"}, [[2, 3, 4]]),
+    ("layer_normalization, regularizer", {"type": "layer_normalization", "beta_regularizer": "l2"}, [[3, 4]]),
+    ("leaky_relu, slope", {"type": "leaky_relu", "negative_slope": 0.5}, [[3, 4]]),
+    ("global_max_pooling1d, keepdims", {"type": "global_max_pooling1d", "keepdims": True}, [[2, 5, 3]]),
+    ("global_max_pooling2d, keepdims", {"type": "global_max_pooling2d", "keepdims": True}, [[2, 3, 4, 2]]),
+    ("global_max_pooling3d, keepdims", {"type": "global_max_pooling3d", "keepdims": True}, [[1, 2, 3, 4, 2]]),
+    ("lstm, recurrent activation", {"type": "lstm", "units": 3, "activation": "relu", "recurrent_activation": "tanh"}, [[2, 3, 4]]),
+    (
+        "multi_head_attention, regularizers",
+        {**ATTENTION, "kernel_regularizer": "l2", "bias_regularizer": "l1"},
+        [[2, 4, 6]],
+    ),
+]
+for policy in ["mixed_float16", "mixed_bfloat16"]:
+    differs = {"policy": policy}
+    CASES += [
+        (f"conv1d_transpose, {policy}", {"type": "conv1d_transpose", "filters": 3, "kernel_size": 3, "strides": 2}, [[2, 3, 2]], differs),
+        (f"depthwise_conv2d, {policy}", {"type": "depthwise_conv2d", "kernel_size": 2, "depth_multiplier": 2}, [[1, 3, 4, 2]], differs),
+        (f"concatenate, {policy}", {"type": "concatenate"}, [[2, 3], [2, 2]], differs),
+        (f"maximum, {policy}", {"type": "maximum"}, [[2, 3], [2, 3]], differs),
+        (f"global_average_pooling2d, {policy}", {"type": "global_average_pooling2d"}, [[2, 3, 4, 2]], differs),
+        (f"max_pooling2d, {policy}", {"type": "max_pooling2d"}, [[2, 4, 4, 2]], differs),
+        (f"up_sampling2d, {policy}", {"type": "up_sampling2d", "size": 3}, [[1, 2, 2, 2]], differs),
+        (f"rescaling, {policy}", {"type": "rescaling", "scale": 0.375, "offset": -0.5}, [[3, 4]], differs),
+        (f"leaky_relu, {policy}", {"type": "leaky_relu"}, [[3, 4]], differs),
+    ]
+    CASES += [
+        (f"{name}, {policy}", {"type": "activation", "activation": name}, [[3, 7]], differs)
+        for name in ["elu", "selu", "softplus", "sigmoid", "silu", "tanh", "softsign", "hard_silu", "log_softmax"]
+    ]
 
 RECURRENT = {"gru", "lstm", "simple_rnn"}
 INNER = ("layer", "backward_layer")
