@@ -99,6 +99,13 @@ std::string lower_case(std::string_view text) {
   return small;
 }
 
+/// A name in small letters without underscores: meaniou of MeanIoU and of mean_io_u.
+std::string joined(std::string_view name) {
+  std::string letters = lower_case(name);
+  std::erase(letters, '_');
+  return letters;
+}
+
 /// The first letters of the words of a name: lr of learning_rate.
 std::string initials(std::string_view name) {
   std::string letters;
@@ -117,13 +124,17 @@ std::string nearest(std::string_view given, const std::vector<std::string>& know
   const std::size_t limit = std::max<std::size_t>(2, given.size() / 3);
   const std::string small = lower_case(given);
   for (const std::string& word : known) {
-    if (small.size() > 1 && (small == word || small == initials(word))) return word;
+    if (small.size() < 2) break;
+    if (small == word || small == initials(word) || joined(given) == joined(word)) return word;
   }
   std::string best;
   std::size_t best_distance = limit + 1;
   for (const std::string& word : known) {
-    if (word.size() > given.size() + limit) continue;
-    const std::size_t distance = edit_distance(given, word);
+    // A name that is cut short, such as acc, is no further away than one with a wrong letter.
+    constexpr std::size_t k_cut = 3;
+    const bool cut = given.size() >= k_cut && word.starts_with(given);
+    if (!cut && word.size() > given.size() + limit) continue;
+    const std::size_t distance = cut ? 1 : edit_distance(given, word);
     if (distance < best_distance && distance < word.size()) {
       best = word;
       best_distance = distance;

@@ -1,6 +1,6 @@
 #pragma once
-// Arguments of Keras that no layer, optimizer or schedule has here are refused with the reason, so
-// that ported code does not stop at "unknown key".
+// Arguments of Keras that no layer, loss, optimizer or schedule has here are refused with the
+// reason, so that ported code does not stop at "unknown key".
 
 #include <span>
 #include <string_view>

@@ -116,6 +116,16 @@ TEST_CASE("error: a name in letters of another case is suggested before other na
   CHECK(nearest("LR", {"l1", "learning_rate"}) == "learning_rate");
 }
 
+TEST_CASE("error: the name of a class suggests that of the same words") {
+  CHECK(nearest("MeanIoU", {"mean_absolute_error", "mean_io_u"}) == "mean_io_u");
+  CHECK(nearest("SimpleRNN", {"simple_rnn"}) == "simple_rnn");
+}
+
+TEST_CASE("error: a name that is cut short is suggested before one with another letter") {
+  CHECK(nearest("acc", {"accuracy", "auc"}) == "accuracy");
+  CHECK(nearest("ac", {"accuracy", "auc"}) == "auc");
+}
+
 TEST_CASE("error: of several names that are parts of a word the longest is suggested") {
   CHECK(nearest("piecewise_constant_decay",
                 {"constant", "piecewise_constant", "polynomial_decay"}) == "piecewise_constant");

@@ -13,6 +13,7 @@
 #include "config/describe.h"
 #include "config/load.h"
 #include "nn/layers/table.h"
+#include "nn/losses/loss.h"
 #include "nn/model_text.h"
 #include "nn/optim/optimizer.h"
 #include "nn/optim/schedule.h"
@@ -84,6 +85,21 @@ TEST_CASE("optimizers: an argument of Keras that is not there is refused with a 
   CHECK(problems("adam", "{use_ema: true, gradient_accumulation_steps: 2}").size() == 2);
   CHECK(problems("adamw", "{weight_decay: 0.1}").empty());
   CHECK(problems("muon", "{weight_decay: 0.1}").empty());
+}
+
+TEST_CASE("losses: an argument of Keras that is not there is refused with a reason") {
+  for (const LossDef* def : loss_table()) {
+    CAPTURE(def->type);
+    Diagnostics diagnostics;
+    const config::Typed typed{std::string(def->type),
+                              config::load_text("{axis: 1, reduction: sum}", "l", diagnostics),
+                              {"l", 1, 1, ""}};
+    make_loss(typed, diagnostics);
+    REQUIRE(diagnostics.problems().size() == 2);
+    CHECK(diagnostics.problems()[0].where.column == 2);
+    CHECK(diagnostics.problems()[0].message ==
+          "the argument 'axis' of Keras is not there: classes are the last axis");
+  }
 }
 
 TEST_CASE("schedules: an argument of Keras that is not there is refused with a reason") {

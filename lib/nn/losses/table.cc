@@ -1,8 +1,10 @@
 #include <array>
 
 #include "core/error.h"
+#include "core/ranges.h"
 #include "graph/ops/ops.h"
 #include "nn/losses/loss.h"
+#include "nn/missing_arguments.h"
 
 namespace halfstep::nn {
 
@@ -30,6 +32,12 @@ constexpr std::array k_losses{
     &k_squared_hinge,
 };
 
+constexpr MissingArgument k_not_in_losses[] = {
+    {"axis", "classes are the last axis"},
+    {"ignore_class", "every label is that of a class"},
+    {"reduction", "losses are averaged over the batch"},
+};
+
 }  // namespace
 
 std::span<const LossDef* const> loss_table() { return k_losses; }
@@ -37,7 +45,12 @@ std::span<const LossDef* const> loss_table() { return k_losses; }
 std::unique_ptr<Loss> make_loss(const config::Typed& typed, Diagnostics& diagnostics) {
   std::vector<std::string> known;
   for (const LossDef* def : k_losses) {
-    if (def->type == typed.type) return def->make(typed.node, diagnostics);
+    if (def->type == typed.type) {
+      const auto refused = refuse_missing(k_not_in_losses, typed.node, def->fields, diagnostics);
+      config::Node rest = typed.node;
+      std::erase_if(rest.entries, [&](const auto& entry) { return contains(refused, entry.key); });
+      return def->make(rest, diagnostics);
+    }
     known.emplace_back(def->type);
   }
   // A missing key was reported when the config was read.
