@@ -1,5 +1,6 @@
 #include "train/fixture.h"
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 
@@ -65,7 +66,7 @@ TinyRun masked_rows(std::string_view masks) {
   // The last batch of an epoch has one sample.
   tiny.training =
       "{epochs: 2, batch_size: 53, class_weight: {2: 3, 5: 0.5}}\n"
-      "metrics: [accuracy, perplexity, weighted_accuracy]";
+      "metrics: [accuracy, mean_io_u, perplexity, weighted_accuracy]";
   return tiny;
 }
 
@@ -81,6 +82,7 @@ data::Dataset digit_rows() {
     split.weights = Tensor(DType::float32, {digits.samples()});
     for (std::int64_t i = 0; i < digits.samples(); ++i) {
       split.weights.as<float>()[i] = static_cast<float>(i % 5) / 2;
+      std::fill_n(split.images.as<std::uint8_t>() + 28 * 28 * i, 28 * (i % 25), std::uint8_t{0});
       for (std::int64_t row = 0; row < 28; ++row) {
         split.labels.as<std::int32_t>()[28 * i + row] =
             static_cast<std::int32_t>((digits.labels.as<std::int32_t>()[i] + row) % 10);

@@ -48,7 +48,7 @@ data::Dataset digits_with_nan(std::int64_t sample = 30);
 
 /// A run whose samples are sequences of masked length, with a class at each step, weights of
 /// samples and of classes; and its data, the digits row by row. `masks`: the layers that mask
-/// steps.
+/// steps. The first rows of a digit, up to 24, are zeros.
 TinyRun masked_rows(std::string_view masks = "    - {type: masking}\n");
 data::Dataset digit_rows();
 
