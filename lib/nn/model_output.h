@@ -12,8 +12,8 @@ namespace halfstep::nn {
 
 struct ModelOutput {
   Shape shape = {};  ///< of one sample
-  std::string activation =
-      {};  ///< the op that the output comes from: "Softmax" or "Sigmoid", else ""
+  /// The op that the output comes from: "Softmax" or "Sigmoid", else "".
+  std::string activation = {};
   /// Whether a softmax or sigmoid follows the last op with weights, as the last op or before it.
   bool probabilities = false;
   bool masked = false;  ///< whether a mask leaves positions out of losses and metrics

@@ -25,9 +25,8 @@
 //   exponential_decay         base * decay_rate^p,  p = t / decay_steps (floored if staircase)
 //   inverse_time_decay        base / (1 + decay_rate * p)
 //   cosine_decay              base * ((1 - alpha) * (1 + cos(pi * min(p, 1))) / 2 + alpha)
-//   cosine_decay_restarts     base * ((1 - alpha) * m_mul^i * (1 + cos(pi * q)) / 2 + alpha), with
-//   q
-//                             the completed part of period i, which has decay_steps * t_mul^i steps
+//   cosine_decay_restarts     base * ((1 - alpha) * m_mul^i * (1 + cos(pi * q)) / 2 + alpha)
+//                             q: the completed part of period i of decay_steps * t_mul^i steps
 //   polynomial_decay          (base - end) * (1 - min(p, 1))^power + end; with `cycle` decay_steps
 //                             is rounded up to a multiple that covers t instead of capping p
 // Source: Keras 3, keras.optimizers.schedules. Keras's CosineDecay with warmup_target has
