@@ -4,10 +4,15 @@
 #include <array>
 #include <cmath>
 
+#include "core/ranges.h"
 #include "nn/metric.h"
 #include "train/step_outcome.h"
 
 namespace halfstep::train {
+
+void EpochSums::keep(std::span<const std::string> names) {
+  std::erase_if(metrics, [&](const auto& sum) { return !contains(names, sum.first); });
+}
 
 void EpochSums::add(const StepOutcome& step, std::span<const std::string> names) {
   const std::int64_t size = step.time.samples;

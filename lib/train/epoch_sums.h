@@ -22,6 +22,9 @@ struct EpochSums {
   double seconds = 0;
   double learning_rate = 0;  ///< of the last step
 
+  /// Drops the sums of counters that are not among `names`: a metric of a checkpoint that another
+  /// version counted otherwise is that of the steps from here on.
+  void keep(std::span<const std::string> names);
   /// Adds a step, applied or skipped; `names` are those of its metrics' counters.
   void add(const StepOutcome& step, std::span<const std::string> names);
   /// Sets `means` to loss and metrics over the epoch so far; to nothing while no loss was finite.

@@ -150,7 +150,9 @@ RunState begin_run(Session& session, const TrainOptions& options, const RunLengt
   if (history.points.empty()) {
     history.interval = step_history_interval(length.steps, length.steps_per_epoch);
   }
-  history.begin(session.step_spec().counters());
+  const std::vector<std::string> counters = session.step_spec().counters();
+  history.begin(counters);
+  run.progress.sums.keep(counters);
   if (options.directory) begin_segment(session, options, run);
   return run;
 }

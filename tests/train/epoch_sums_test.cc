@@ -57,6 +57,17 @@ TEST_CASE("epoch sums: a loss that is not finite counts for the metrics and not 
   CHECK(sums.record().skipped_steps == 1);
 }
 
+TEST_CASE("epoch sums: a metric that another version counted otherwise begins anew") {
+  EpochSums sums;
+  sums.add(step_of(1, 4, 4), k_metrics);
+  const std::array<std::string, 2> counters{"accuracy/sum", "accuracy/weights"};
+  sums.keep(counters);
+  StepOutcome step = step_of(1, 0, 4);
+  step.metrics = {3, 12};
+  sums.add(step, counters);
+  CHECK(sums.record().train == Metrics{{"accuracy", 0.25}, {"loss", 1.0}});
+}
+
 TEST_CASE("epoch sums: a metric of several counters is computed from their sums over the epoch") {
   const std::array<std::string, 3> counters{
       "accuracy", "recall/false_negatives", "recall/true_positives"};
