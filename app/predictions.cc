@@ -73,14 +73,14 @@ std::vector<std::int64_t> classes_at(std::span<const float> row, std::size_t cla
 /// Shapes: `output` of one sample, [positions..., classes].
 PredictedLine describe_positions(std::span<const float> row,
                                  const Shape& output,
-                                 const data::Dataset& trained_on) {
+                                 const data::Dataset& trained_on,
+                                 const std::vector<std::string>& names) {
   PredictedLine line{trained_on.predicts_tokens() ? "next" : "classes"};
   line.prediction.labels = classes_at(row, static_cast<std::size_t>(output.back()));
   const std::vector<std::int64_t>& labels = *line.prediction.labels;
   const auto name = [&](std::int64_t label) {
-    return label < std::ssize(trained_on.class_names)
-               ? printable(trained_on.class_names[static_cast<std::size_t>(label)])
-               : fmt::format("{}", label);
+    return label < std::ssize(names) ? printable(names[static_cast<std::size_t>(label)])
+                                     : fmt::format("{}", label);
   };
   if (trained_on.predicts_tokens()) {
     line.text += "  " + printable(data::text_of(labels, *trained_on.text));
@@ -130,22 +130,23 @@ Kind kind_of(const nn::TrainedOutput& output, const Shape& shape, bool has_class
 }  // namespace
 
 PredictedLine describe(const nn::TrainedOutput& output,
+                       std::size_t index,
                        const Tensor& values,
                        std::size_t i,
                        const data::Dataset& trained_on) {
   const Shape shape(values.shape().dims().subspan(1));
   const auto width = static_cast<std::size_t>(shape.elements());
   const std::span<const float> row(values.as<float>() + i * width, width);
-  switch (kind_of(output, shape, !is_floating(trained_on.train.labels.dtype()))) {
+  switch (kind_of(output, shape, trained_on.has_class_numbers(index))) {
     case Kind::values:
       return describe_values(probabilities(row, *output.loss), shape);
     case Kind::classes:
-      return describe_positions(row, shape, trained_on);
+      return describe_positions(row, shape, trained_on, trained_on.class_names_of(index));
     case Kind::one_class:
       break;
   }
   return describe_class(probabilities(row, *output.loss),
-                        trained_on.class_names,
+                        trained_on.class_names_of(index),
                         of_signs(*output.loss) ? row : row.first(0));
 }
 

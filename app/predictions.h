@@ -18,8 +18,10 @@ struct PredictedLine {
   report::SamplePrediction prediction = {};
 };
 
-/// Sample `i` of the values of an output. Shapes: values float32 [samples, ...].
+/// Sample `i` of the values of the output of that index in the model. Shapes: values float32
+/// [samples, ...].
 PredictedLine describe(const nn::TrainedOutput& output,
+                       std::size_t index,
                        const Tensor& values,
                        std::size_t i,
                        const data::Dataset& trained_on);

@@ -111,7 +111,6 @@ data::DataOptions data_options(const LoadedConfig& loaded) {
     const bool last = *spec.layout == config::DataLayout::nhwc;
     options.layout = last ? data::Layout::nhwc : data::Layout::nchw;
   }
-  options.class_names = spec.class_names;
   options.pictures = image_form(spec);
   options.skip_bad_samples = spec.on_bad_sample == config::OnBadSample::skip;
   options.labels_are_samples = spec.labels == config::DataLabels::samples;
@@ -124,11 +123,17 @@ data::DataOptions data_options(const LoadedConfig& loaded) {
   const nn::StepSpec step = nn::read_step_spec(loaded.spec, checked);
   for (const nn::TrainedOutput& output : step.outputs) {
     options.labels_are_class_numbers = output.loss->label_kind() == nn::LabelKind::classes;
-    if (output.key.empty()) continue;
+    if (output.key.empty()) {
+      options.class_names = output.class_names;
+      options.model_output = output.form.shape;
+      continue;
+    }
     data::LabelPart& part =
         options.outputs.emplace_back(data::LabelPart{output.key, options.labels_are_class_numbers});
     part.absent = !output.is_labelled();
     if (part.absent) part.shape = {0};
+    part.class_names = output.class_names;
+    part.output = output.form.shape;
   }
   options.validation_split = spec.validation_split;
   options.text = spec.text;

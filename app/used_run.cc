@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "config/differences.h"
+#include "config/outputs.h"
 #include "config/warning_codes.h"
 #include "core/files.h"
 #include "report/run_files.h"
@@ -84,6 +85,21 @@ void check_against_run(const config::RunSpec& given, const std::string& director
   print_warnings(warnings);
 }
 
+/// Class names of the config instead of those that the run was trained with.
+void name_classes(data::Dataset& dataset, const config::RunSpec& spec) {
+  Diagnostics reported;  // by load_config
+  const std::vector<config::TrainedOutput> outputs = config::trained_outputs(spec, reported);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].class_names.empty()) continue;
+    if (i < dataset.outputs.size()) {
+      dataset.outputs[i].class_names = outputs[i].class_names;
+    } else {
+      dataset.class_names.clear();
+      data::name_classes(dataset, outputs[i].class_names, spec.where("data.class_names"));
+    }
+  }
+}
+
 bool is_run(const std::string& word) {
   std::error_code error;
   return fs::is_directory(word, error) || word.ends_with(".safetensors");
@@ -124,10 +140,7 @@ UsedRun load_used_run(const RunOptions& options, const std::string& checkpoint) 
   std::error_code error;
   if (fs::exists(data, error)) {
     used.data = report::read_run_data(data);
-    if (const auto& names = used.config.spec.data.class_names; !names.empty()) {
-      used.data->class_names.clear();
-      data::name_classes(*used.data, names, used.config.spec.where("data.class_names"));
-    }
+    name_classes(*used.data, used.config.spec);
     used.config.data_source = used.data->source;
     used.config.table = used.data->table;
     used.config.text = used.data->text;

@@ -144,6 +144,16 @@ std::string beginning(const Tensor& tensor, std::int64_t at, std::int64_t count)
   return text + (count > k_most_values ? " ..." : "");
 }
 
+/// Label `i` of labels that are one number each; that of a class by its name if it has one.
+std::string label_text(const Tensor& labels,
+                       std::int64_t i,
+                       const std::vector<std::string>& names) {
+  const double number = element_as_double(labels.view(), i);
+  const auto index = static_cast<std::size_t>(number);
+  const bool named = labels.dtype() == DType::int32 && index < names.size();
+  return named ? names[index] : fmt::format("{:.6g}", number);
+}
+
 /// How the first samples begin, of data that is neither pictures nor text.
 void print_samples(const data::Dataset& set) {
   const data::Split& train = set.train;
@@ -160,21 +170,16 @@ void print_samples(const data::Dataset& set) {
     }
     std::string label;
     for (std::size_t k = 0; k < set.outputs.size(); ++k) {
-      if (set.outputs[k].absent) continue;
+      const data::LabelPart& part = set.outputs[k];
+      if (part.absent) continue;
       const Tensor own = data::labels_of(train.labels.view(), set.outputs, k);
-      const std::int64_t count = set.outputs[k].shape.elements();
-      label += fmt::format("{}{}{}",
-                           label.empty() ? "" : "  ",
-                           set.outputs[k].name,
-                           beginning(own, i * count, count));
+      const std::int64_t count = part.shape.elements();
+      const std::string text = part.shape.rank() == 0 ? " " + label_text(own, i, part.class_names)
+                                                      : beginning(own, i * count, count);
+      label += fmt::format("{}{}{}", label.empty() ? "" : "  ", part.name, text);
     }
     if (set.outputs.empty() && train.labels.shape().rank() == 1) {
-      const double number = element_as_double(train.labels.view(), i);
-      const auto index = static_cast<std::size_t>(number);
-      const bool classes = train.labels.dtype() == DType::int32;
-      label = !classes                         ? fmt::format("{:.6g}", number)
-              : index < set.class_names.size() ? set.class_names[index]
-                                               : fmt::format("{}", index);
+      label = label_text(train.labels, i, set.class_names);
     }
     print_line("sample {}:{}{}", i, line, label.empty() ? "" : "  label " + label);
   }
@@ -199,7 +204,8 @@ int info(const Info& flags) {
     for (const data::LabelPart& part : set.outputs) {
       if (!report.outputs) report.outputs.emplace();
       if (part.absent) continue;
-      report.outputs->push_back({part.name, {part.shape.begin(), part.shape.end()}, part.classes});
+      report.outputs->push_back(
+          {part.name, {part.shape.begin(), part.shape.end()}, part.classes, part.class_names});
     }
     report.sample_shape.assign(set.sample_shape.begin(), set.sample_shape.end());
     report.dtype = name(set.train.images.dtype());
@@ -237,15 +243,18 @@ int info(const Info& flags) {
       print_line("output {:<17} no labels, as it has neither a loss nor metrics", part.name);
       continue;
     }
-    const std::string kind = part.classes > 0 ? fmt::format("{} classes", part.classes) : "numbers";
+    std::string kind = part.classes > 0 ? fmt::format("{} classes", part.classes) : "numbers";
+    if (!part.class_names.empty() && part.class_names.size() <= k_most_names) {
+      kind += fmt::format(": {}", fmt::join(part.class_names, ", "));
+    }
     const std::string shape = part.shape.rank() == 0 ? "" : to_string(part.shape) + ", ";
     print_line("output {:<17} {}{}", part.name, shape, kind);
   }
   print_line("from {}", set.source);
   if (set.left_out > 0) print_line("left out: {} samples that cannot be read", set.left_out);
   if (const std::string layout = layout_text(set); !layout.empty()) fmt::print("{}\n", layout);
-  constexpr std::size_t k_most_names = 20;
-  if (!set.class_names.empty() && set.class_names.size() <= k_most_names) {
+  const bool lists_classes = !set.class_names.empty() && !set.predicts_tokens();
+  if (lists_classes && set.class_names.size() <= k_most_names) {
     print_line("classes: {}", fmt::join(set.class_names, ", "));
   }
   if (set.table && !set.text) print_columns(set.table->columns);

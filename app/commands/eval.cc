@@ -98,7 +98,7 @@ report::EvalReport eval_report(train::Session& session,
   report.seconds = result.seconds;
   report.metrics = report::metrics_block(result.metrics);
   report.classes = report::classes_block(result, session.dataset().class_names);
-  report.outputs = report::output_classes(result);
+  report.outputs = report::output_classes(result, session.dataset());
   report.warnings = report::remarks(session.warnings());
   report.nonfinite = tidy(field_ref(report));
   return report;
@@ -128,14 +128,17 @@ void print_classes(const train::OutputPredictions& output, const std::vector<std
   }
 }
 
-void print_table(const train::Evaluation& result, const std::vector<std::string>& names) {
+void print_table(const train::Evaluation& result, const data::Dataset& dataset) {
   std::size_t width = 12;
   for (const auto& [name, value] : result.metrics) width = std::max(width, name.size());
   for (const auto& [name, value] : result.metrics) {
     fmt::print("{:<{}} {:.4f}\n", name, width, value);
   }
-  for (const train::OutputPredictions& output : result.outputs) print_classes(output, names);
+  for (std::size_t i = 0; i < result.outputs.size(); ++i) {
+    print_classes(result.outputs[i], dataset.class_names_of(i));
+  }
 }
+
 int evaluate(const EvalFlags& state) {
   apply_logging(state.run);
   const UsedRun used = load_trained_run(state.run, state.checkpoint);
@@ -154,7 +157,7 @@ int evaluate(const EvalFlags& state) {
   if (state.run.json) {
     fmt::print("{}", report::dump(to_json(report)));
   } else {
-    print_table(result, dataset.class_names);
+    print_table(result, dataset);
   }
   return 0;
 }

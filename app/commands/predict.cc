@@ -307,7 +307,7 @@ int predict(const PredictFlags& state) {
     std::string text;
     for (std::size_t k = 0; k < outputs.size(); ++k) {
       const nn::TrainedOutput& output = session.step_spec().outputs[k];
-      PredictedLine line = describe(output, outputs[k], i, trained_on);
+      PredictedLine line = describe(output, k, outputs[k], i, trained_on);
       if (output.key.empty()) {
         text = line.text;
         static_cast<report::SamplePrediction&>(image) = std::move(line.prediction);

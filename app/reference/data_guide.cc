@@ -349,8 +349,9 @@ gives scores; the loss then takes `from_logits: true`. A label that the model ha
 count of labels than of samples, are errors that name the file. The metric is `accuracy`, for
 `mean_squared_error` it is `mean_absolute_error`; `metrics` asks for others.
 Arrays of your own have class numbers; `data.class_names: [disc, square, cross]` gives the classes
-names, by label, which `eval`, `predict` and reports show. The known data sets and the folders of
-pictures have names already. The names of a run are kept with it.
+names, by label, which `eval`, `predict` and reports show; those of several outputs are in a map,
+`data.class_names: {kind: [cat, dog]}`. A class without a sample may have a name. The known data sets and the
+folders of pictures have names already. The names of a run are kept with it.
 
 ## Values
 

@@ -88,13 +88,26 @@ struct NamedNumber {
   }
 };
 
+/// Words that belong to a name: an entry of `class_names: {kind: [cat, dog]}`, or those of a list,
+/// which have no name.
+struct NamedWords {
+  std::string name;
+  std::vector<std::string> words;
+  Where where{};  ///< of the name
+
+  bool operator==(const NamedWords& other) const {
+    return name == other.name && words == other.words;
+  }
+};
+
 /// Extents along two or three axes; one number stands for all: `3` means [3, 3].
 using Pair = std::array<std::int64_t, 2>;
 using Triple = std::array<std::int64_t, 3>;
 
 /// A number may be written as a fraction, `1/255`, a single string as a list of one. Optional
 /// fields: `null` or absence means no value. NamedExtents and NamedNumber: a map, whose order is
-/// kept. A Node: any YAML value, stored unread for the module that owns it.
+/// kept. NamedWords: such a map, or one list. A Node: any YAML value, stored unread for the module
+/// that owns it.
 using FieldRef = std::variant<bool*,
                               std::int64_t*,
                               double*,
@@ -107,6 +120,7 @@ using FieldRef = std::variant<bool*,
                               std::vector<std::string>*,
                               std::vector<NamedExtents>*,
                               std::vector<NamedNumber>*,
+                              std::vector<NamedWords>*,
                               std::optional<bool>*,
                               std::optional<std::int64_t>*,
                               std::optional<double>*,

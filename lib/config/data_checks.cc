@@ -161,8 +161,7 @@ class DataChecks : CheckedSpec {
   }
 
   void class_names() {
-    const std::vector<std::string>& names = spec_.data.class_names;
-    if (names.empty()) return;
+    if (spec_.data.class_names.empty()) return;
     const std::optional<DataFormat>& format = spec_.data.format;
     if (spec_.data.labels == DataLabels::samples) {
       error("data.class_names", "names classes, but data.labels are the samples");
@@ -175,13 +174,20 @@ class DataChecks : CheckedSpec {
     } else if (format == DataFormat::text) {
       error("data.class_names", "the classes of a text are its tokens");
     }
+    for (const NamedWords& named : spec_.data.class_names) {
+      const std::string path =
+          named.name.empty() ? "data.class_names" : key_path("data.class_names", named.name);
+      names_differ(named.words, path);
+    }
+  }
+
+  void names_differ(const std::vector<std::string>& names, const std::string& path) {
     for (std::size_t i = 0; i < names.size(); ++i) {
-      const std::string path = fmt::format("data.class_names[{}]", i);
-      if (names[i].empty()) error(path, "a class needs a name");
+      if (names[i].empty()) error(item_path(path, i), "a class needs a name");
       const auto first = std::ranges::find(names, names[i]) - names.begin();
-      if (static_cast<std::size_t>(first) != i) {
-        error(path, fmt::format("'{}' is the name of class {} already", names[i], first));
-      }
+      if (static_cast<std::size_t>(first) == i) continue;
+      error(item_path(path, i),
+            fmt::format("'{}' is the name of class {} already", names[i], first));
     }
   }
 

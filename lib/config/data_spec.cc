@@ -147,7 +147,8 @@ void DataSpec::fields(Fields& f) {
   f.field("class_names",
           class_names,
           {.doc = "Names of the classes, by label, for data that has none of its own: evaluations, "
-                  "predictions and reports show them. []: classes have numbers."});
+                  "predictions and reports show them. Those of several outputs are in a map: "
+                  "{kind: [cat, dog], colour: [black, red, white]}. []: classes have numbers."});
   f.field("image_size",
           image_size,
           {.doc = "Height and width of the pictures of an image_folder. []: those of model.input, "

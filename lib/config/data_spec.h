@@ -103,8 +103,9 @@ struct DataSpec {
   std::optional<DataLayout> layout;  ///< absent: inferred where only one fits
   std::optional<TableSpec> table;    ///< given for csv, and for it alone
   std::optional<TextSpec> text;      ///< given for text, and for a csv with a column of texts
-  /// By label, for data that has no names of its own; empty: numbers.
-  std::vector<std::string> class_names;
+  /// By label, for data that has no names of its own: of the output of that name, or without one of
+  /// the only output; empty: numbers.
+  std::vector<NamedWords> class_names;
   std::vector<std::int64_t> image_size;  ///< [height, width]; empty: that of the model's input
   std::optional<std::int64_t> channels;  ///< that pictures are converted to
   DataResize resize = DataResize::none;

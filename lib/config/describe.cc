@@ -45,6 +45,9 @@ std::string_view type_of(const std::vector<NamedExtents>*) {
   return "map from names to lists of integers";
 }
 std::string_view type_of(const std::vector<NamedNumber>*) { return "map from names to numbers"; }
+std::string_view type_of(const std::vector<NamedWords>*) {
+  return "word or list of words, or map of these by output";
+}
 template <class T>
 std::string_view type_of(const std::optional<T>*) {
   return type_of(static_cast<const T*>(nullptr));

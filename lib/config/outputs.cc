@@ -40,6 +40,28 @@ void check_names(const Node& map, const std::vector<std::string>& names, Diagnos
   }
 }
 
+/// Those of the output `name`, in a model of one "".
+std::vector<std::string> own_class_names(const RunSpec& spec, std::string_view name) {
+  const NamedWords* own = find_or_null(spec.data.class_names, name, &NamedWords::name);
+  return own != nullptr ? own->words : std::vector<std::string>();
+}
+
+/// Class names of the only output in a map, or of several in a list.
+void check_class_names(const RunSpec& spec, Diagnostics& diagnostics) {
+  const std::vector<NamedWords>& given = spec.data.class_names;
+  const std::vector<std::string>& names = spec.model.outputs;
+  const Node* node = find_path(spec.source, "data.class_names");
+  if (given.empty() || node == nullptr) return;
+  const bool several = names.size() > 1;
+  if (several) check_names(*node, names, diagnostics);
+  if (several == !given[0].name.empty()) return;
+  diagnostics.error(node->where,
+                    several ? "names the classes of one output, and the model has several"
+                            : "names the classes of several outputs, and the model has one",
+                    several ? fmt::format("{{{}: [...]}} names those of an output", names[0])
+                            : "a list names its classes");
+}
+
 void check_keys(const RunSpec& spec,
                 const std::vector<TrainedOutput>& outputs,
                 Diagnostics& diagnostics) {
@@ -75,6 +97,7 @@ std::string metric_name(std::string_view key, std::string_view metric) {
 
 std::vector<TrainedOutput> trained_outputs(const RunSpec& spec, Diagnostics& diagnostics) {
   const bool by_name = spec.loss.type.empty() && !spec.loss.node.entries.empty();
+  check_class_names(spec, diagnostics);
   if (spec.model.outputs.size() < 2) {
     if (by_name) {
       diagnostics.error(spec.loss.node.where,
@@ -85,7 +108,10 @@ std::vector<TrainedOutput> trained_outputs(const RunSpec& spec, Diagnostics& dia
       diagnostics.error(spec.where("loss_weights"),
                         "weighs the losses of several outputs, and the model has one");
     }
-    return {{"", "", by_name ? Typed{} : spec.loss}};
+    return {{.name = "",
+             .key = "",
+             .loss = by_name ? Typed{} : spec.loss,
+             .class_names = own_class_names(spec, "")}};
   }
   const std::vector<std::string>& names = spec.model.outputs;
   if (by_name) check_names(spec.loss.node, names, diagnostics);
@@ -94,7 +120,11 @@ std::vector<TrainedOutput> trained_outputs(const RunSpec& spec, Diagnostics& dia
   }
   std::vector<TrainedOutput> outputs;
   for (const std::string& name : names) {
-    TrainedOutput& output = outputs.emplace_back(TrainedOutput{name, key_of(name), spec.loss});
+    TrainedOutput& output =
+        outputs.emplace_back(TrainedOutput{.name = name,
+                                           .key = key_of(name),
+                                           .loss = spec.loss,
+                                           .class_names = own_class_names(spec, name)});
     const Node* own = by_name ? spec.loss.node.find(name) : nullptr;
     output.has_loss = own == nullptr || own->kind != Node::Kind::null;
     for (const NamedNumber& given : spec.loss_weights) {

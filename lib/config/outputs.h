@@ -18,11 +18,13 @@ struct TrainedOutput {
   Typed loss;            ///< without a type where has_loss is false
   bool has_loss = true;  ///< false: `null` in the map of losses
   double loss_weight = 1;
+  std::vector<std::string> class_names{};  ///< by label; empty: numbers
 };
 
-/// The outputs in the order of the model. Errors, in `diagnostics`: names in `loss` and
-/// `loss_weights` that are no outputs, outputs that `loss` leaves out, no loss of any output,
-/// weights of losses that are not there, and outputs whose metrics would have names of others.
+/// The outputs in the order of the model. Errors, in `diagnostics`: names in `loss`, `loss_weights`
+/// and `data.class_names` that are no outputs, class names of several outputs without theirs,
+/// outputs that `loss` leaves out, no loss of any output, weights of losses that are not there, and
+/// outputs whose metrics would have names of others.
 std::vector<TrainedOutput> trained_outputs(const RunSpec& spec, Diagnostics& diagnostics);
 
 /// The name of a metric of an output: `<key>_<metric>`, or `metric` for an empty key.

@@ -58,6 +58,16 @@ Node value_node(const std::vector<NamedNumber>& value) {
   return node;
 }
 
+Node value_node(const std::vector<NamedWords>& value) {
+  if (value.empty()) return node_of(Node::Kind::sequence);
+  if (value[0].name.empty()) return value_node(value[0].words);
+  Node node = node_of(Node::Kind::map);
+  for (const NamedWords& named : value) {
+    node.entries.push_back({named.name, {}, value_node(named.words)});
+  }
+  return node;
+}
+
 template <class T>
 Node value_node(const std::optional<T>& value) {
   return value ? value_node(*value) : Node();

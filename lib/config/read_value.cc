@@ -228,6 +228,23 @@ bool read_value(const Node& node, std::vector<NamedNumber>& v, const About& a, D
   return good;
 }
 
+bool read_value(const Node& node, std::vector<NamedWords>& v, const About& a, Diagnostics& out) {
+  std::vector<NamedWords> read;
+  bool good = true;
+  if (node.kind == Node::Kind::map) {
+    for (const Node::Entry& entry : node.entries) {
+      read.push_back({entry.key, {}, entry.where});
+      good = read_list(entry.value, read.back().words, a, out) && good;
+    }
+  } else {
+    read.push_back({"", {}, node.where});
+    good = read_list(node, read.back().words, a, out);
+    if (read.back().words.empty()) read.clear();
+  }
+  if (good) v = std::move(read);
+  return good;
+}
+
 std::optional<std::size_t> read_name(const Node& node,
                                      const WordRef& field,
                                      const About&,

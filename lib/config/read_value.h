@@ -25,6 +25,7 @@ bool read_value(const Node& node, std::vector<double>& value, const About& a, Di
 bool read_value(const Node& node, std::vector<std::string>& v, const About& a, Diagnostics& out);
 bool read_value(const Node& node, std::vector<NamedExtents>& v, const About& a, Diagnostics& out);
 bool read_value(const Node& node, std::vector<NamedNumber>& v, const About& a, Diagnostics& out);
+bool read_value(const Node& node, std::vector<NamedWords>& v, const About& a, Diagnostics& out);
 
 /// The index of the name at `node`.
 std::optional<std::size_t> read_name(const Node& node,

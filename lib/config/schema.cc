@@ -167,6 +167,12 @@ Json schema_of(const std::vector<NamedNumber>&, const About& about) {
 Json schema_of(const std::vector<NamedExtents>&, const About& about) {
   return {{"type", "object"}, {"additionalProperties", array_schema<std::int64_t>(about)}};
 }
+Json schema_of(const std::vector<NamedWords>&, const About& about) {
+  Json words = schema_of(std::vector<std::string>(), about);
+  words.erase("default");
+  const Json map{{"type", "object"}, {"additionalProperties", words}};
+  return with_default({{"anyOf", {words, map}}}, Json::array());
+}
 template <class T>
 Json schema_of(const std::optional<T>& value, const About& about) {
   return with_default(or_null(plain_schema(static_cast<const T*>(nullptr), about)),

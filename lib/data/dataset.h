@@ -12,6 +12,7 @@
 #include "core/tensor.h"
 #include "data/image.h"
 #include "data/layout.h"
+#include "data/parts.h"
 #include "data/table_encoding.h"
 #include "data/text_tokens.h"
 
@@ -43,23 +44,6 @@ struct SplitView {
   std::int64_t samples() const { return images.shape.rank() == 0 ? 0 : images.shape[0]; }
 };
 
-/// An input of a model; the values of several follow each other in a sample.
-struct InputPart {
-  std::string name;
-  Shape shape;                   ///< of one sample
-  std::int64_t index_limit = 0;  ///< of values that are indices; 0: they are none
-};
-
-/// The labels of an output of a model of several; the values of all follow each other in a label.
-struct LabelPart {
-  std::string name;
-  bool class_numbers = false;    ///< integers [N, k] are a class at each of k positions
-  Shape shape = {};              ///< of one label; rank 0 for a single number
-  DType dtype = DType::float32;  ///< as in a Split of this output alone; int32 for class numbers
-  std::int64_t classes = 0;      ///< of class numbers, one more than the largest
-  bool absent = false;           ///< nothing reads them: `shape` is [0]
-};
-
 /// One file a data set was read from.
 struct SourceFile {
   std::string path;
@@ -79,6 +63,7 @@ struct Dataset {
   std::optional<Layout> layout;          ///< of samples in the files, where they have channels
   std::optional<TableEncoding> table;    ///< of a csv
   std::optional<TextVocabulary> text;    ///< of a text, and of a csv with a column of texts
+  std::optional<PictureForms> pictures;  ///< of an image_folder
   double scale = 1;                      ///< factor applied to pixel values for training
   std::string origin;                    ///< who made a named set; "" when not known
   std::string licence;                   ///< of a named set; "" when not known
@@ -89,6 +74,14 @@ struct Dataset {
 
   /// Whether the labels are the tokens that follow those of a sample.
   bool predicts_tokens() const { return text && !table; }
+  /// Of the labels of output `i`; empty when not known.
+  const std::vector<std::string>& class_names_of(std::size_t i) const {
+    return outputs.empty() ? class_names : outputs.at(i).class_names;
+  }
+  /// Whether the labels of output `i` are class numbers.
+  bool has_class_numbers(std::size_t i) const {
+    return !is_floating(outputs.empty() ? train.labels.dtype() : outputs.at(i).dtype);
+  }
 };
 
 /// The options of load_dataset. Either `name`, or `format` with `path`.
@@ -100,10 +93,11 @@ struct DataOptions {
   /// Verified when given: of the one file, or of all files concatenated in the order of
   /// Dataset::files (`cat FILES | sha256sum`).
   std::string sha256;
-  std::optional<Layout> layout;      ///< of stored samples; see find_layout for the default
-  std::optional<Shape> model_input;  ///< the shape of a sample that the model takes
-  std::vector<InputPart> inputs;     ///< of an npz, see read_inputs; empty: the model has one
-  std::vector<LabelPart> outputs;    ///< of an npz, see read_labels; empty: the model has one
+  std::optional<Layout> layout;       ///< of stored samples; see find_layout for the default
+  std::optional<Shape> model_input;   ///< the shape of a sample that the model takes
+  std::optional<Shape> model_output;  ///< that of the model's only output
+  std::vector<InputPart> inputs;      ///< of an npz, see read_inputs; empty: the model has one
+  std::vector<LabelPart> outputs;     ///< of an npz, see read_labels; empty: the model has one
   /// By label, for data that has no names of its own; empty: the classes have numbers.
   std::vector<std::string> class_names;
   ImageForm pictures;               ///< of an image_folder; see list_image_folder
@@ -138,8 +132,8 @@ struct DataOptions {
 /// of range, counts that differ, NaN, empty sets, a wrong sha256.
 Dataset load_dataset(const DataOptions& options);
 
-/// Gives the classes names, by label. Errors: UserError(config) at `where` for a set that has
-/// names, and for another count of them than of classes.
+/// Gives the classes names, by label; classes without a sample may have one. Errors:
+/// UserError(config) at `where` for a set that has names, and for fewer of them than classes.
 void name_classes(Dataset& dataset, const std::vector<std::string>& names, const Where& where);
 
 /// Whether load_dataset would find all files it reads; generated sets are always there.

@@ -74,16 +74,6 @@ void check_against(const SetDef& def, const Split& split, const std::string& wha
   if (def.classes > 0) check_labels(view(split), def.classes, what);
 }
 
-/// Whether there are integers that are no class numbers: negative ones, or ones beyond int32.
-bool beyond_classes(const Tensor& labels) {
-  if (is_floating(labels.dtype())) return false;
-  for (std::int64_t i = 0; i < labels.elements(); ++i) {
-    const double label = element_as_double(labels.view(), i);
-    if (label < 0 || label > std::numeric_limits<std::int32_t>::max()) return true;
-  }
-  return false;
-}
-
 /// The number of classes derived from the labels: one more than the largest, or the width of
 /// one-hot labels.
 std::int64_t count_classes(const Dataset& dataset) {
@@ -161,6 +151,34 @@ void check_alike(const Dataset& dataset) {
   }
 }
 
+UserError too_few_names(std::size_t names,
+                        const std::string& of,
+                        std::int64_t classes,
+                        Where where) {
+  return {ErrorKind::config,
+          std::move(where),
+          fmt::format(
+              "class_names has {} names, but {} has {}",
+              names,
+              of,
+              classes == 0 ? "labels that are no classes" : fmt::format("{} classes", classes))};
+}
+
+/// The classes of outputs that have names; classes without a sample may have one.
+void count_named_classes(Dataset& dataset, const Where& where) {
+  for (LabelPart& part : dataset.outputs) {
+    const std::int64_t names = std::ssize(part.class_names);
+    if (names == 0 || part.absent) continue;
+    const bool one_hot = is_floating(part.dtype) && part.shape.rank() > 0;
+    const std::int64_t classes = one_hot ? part.shape.back() : part.classes;
+    if (names < classes) {
+      const std::string of = fmt::format("{}, output '{}'", dataset.source, part.name);
+      throw too_few_names(part.class_names.size(), of, classes, where);
+    }
+    if (!is_floating(part.dtype)) part.classes = names;
+  }
+}
+
 }  // namespace
 
 void name_classes(Dataset& dataset, const std::vector<std::string>& names, const Where& where) {
@@ -171,16 +189,20 @@ void name_classes(Dataset& dataset, const std::vector<std::string>& names, const
                                 dataset.name,
                                 fmt::join(dataset.class_names, ", ")));
   }
-  if (static_cast<std::int64_t>(names.size()) != dataset.classes) {
-    throw UserError(ErrorKind::config,
-                    where,
-                    fmt::format("class_names has {} names, but {} has {}",
-                                names.size(),
-                                dataset.source,
-                                dataset.classes == 0 ? "labels that are no classes"
-                                                     : fmt::format("{} classes", dataset.classes)));
+  if (dataset.classes == 0 || std::ssize(names) < dataset.classes) {
+    throw too_few_names(names.size(), dataset.source, dataset.classes, where);
   }
   dataset.class_names = names;
+  dataset.classes = std::ssize(names);
+}
+
+bool beyond_classes(const Tensor& labels) {
+  if (is_floating(labels.dtype())) return false;
+  for (std::int64_t i = 0; i < labels.elements(); ++i) {
+    const double label = element_as_double(labels.view(), i);
+    if (label < 0 || label > std::numeric_limits<std::int32_t>::max()) return true;
+  }
+  return false;
 }
 
 bool find_dataset(const DataOptions& options) {
@@ -254,11 +276,14 @@ Dataset load_dataset(const DataOptions& options) {
     dataset.class_names.clear();
     return dataset;
   }
+  count_named_classes(dataset, options.where);
   if (found.def.classes > 0) dataset.classes = found.def.classes;
   if (dataset.classes == 0) dataset.classes = count_classes(dataset);
   check_labels(view(dataset.train), dataset.classes, train);
   if (has_test) check_labels(view(dataset.test), dataset.classes, test);
-  if (dataset.class_names.empty()) {
+  // Files of a format may hold other classes than the set that the format was made for.
+  const bool renamed = options.name.empty() && !options.class_names.empty();
+  if (dataset.class_names.empty() && !renamed) {
     dataset.class_names.assign(found.def.class_names.begin(), found.def.class_names.end());
   }
   if (!options.class_names.empty()) name_classes(dataset, options.class_names, options.where);

@@ -32,6 +32,9 @@ void normalise(Split& split, const std::string& what, bool class_numbers);
 /// The labels of normalise() alone.
 Tensor normalise_labels(Tensor labels, const std::string& what, bool class_numbers);
 
+/// Whether there are integers that are no class numbers: negative ones, or ones beyond int32.
+bool beyond_classes(const Tensor& labels);
+
 Tensor to_float32(const Tensor& from);
 
 /// Errors: UserError(data) naming the first NaN or infinity of a float32 tensor, whose elements

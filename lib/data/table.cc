@@ -184,6 +184,7 @@ constexpr std::array k_formats{
            .folder = "cifar-10-batches-bin",
            .sample_shape = k_colour32,
            .classes = 10,
+           .class_names = k_cifar10_names,
            .doc = "A folder with the binary version of CIFAR-10: of each sample a byte for the "
                   "class and 3072 bytes for the channels one after the other."},
     SetDef{.name = format_name(DataFormat::cifar100),
@@ -192,6 +193,7 @@ constexpr std::array k_formats{
            .folder = "cifar-100-binary",
            .sample_shape = k_colour32,
            .classes = 100,
+           .class_names = k_cifar100_names,
            .doc = "A folder with the binary version of CIFAR-100: of each sample a byte for the "
                   "coarse class, which is not used, one for the fine class, and 3072 bytes for the "
                   "channels one after the other."},

@@ -115,6 +115,28 @@ std::vector<double> read_class_weights(const config::RunSpec& spec,
   return weights;
 }
 
+/// Class names of an output without classes, and more of them than it has, go to `diagnostics`.
+void check_class_names(const config::RunSpec& spec,
+                       const TrainedOutput& output,
+                       std::string_view name,
+                       Diagnostics& diagnostics) {
+  if (output.class_names.empty()) return;
+  std::string path = "data.class_names";
+  if (!output.key.empty()) path = config::key_path(path, name);
+  const std::optional<std::int64_t> classes = output.classes();
+  if (!classes || (!output.key.empty() && output.has_values())) {
+    diagnostics.error(spec.where(path),
+                      fmt::format("{}names classes, but the targets of its loss are real values",
+                                  output.in_message()));
+  } else if (std::ssize(output.class_names) > *classes) {
+    diagnostics.error(spec.where(path),
+                      fmt::format("{}has {} names, but the model has {} classes",
+                                  output.in_message(),
+                                  output.class_names.size(),
+                                  *classes));
+  }
+}
+
 /// Adds the properties and warnings of the outputs. Shapes that do not fit go to `diagnostics`.
 void look_at_outputs(const config::RunSpec& spec, StepSpec& step, Diagnostics& diagnostics) {
   try {
@@ -132,6 +154,11 @@ void look_at_outputs(const config::RunSpec& spec, StepSpec& step, Diagnostics& d
   step.class_weights = read_class_weights(spec, step.outputs, diagnostics);
   for (std::size_t i = 0; i < step.outputs.size(); ++i) {
     const TrainedOutput& output = step.outputs[i];
+    if (output.key.empty()) {
+      check_class_names(spec, output, "", diagnostics);
+    } else {
+      check_class_names(spec, output, spec.model.outputs.at(i), diagnostics);
+    }
     for (config::Warning& warning : output_warnings(
              output.form, *output.loss, last_node(step.model, i).name, output.loss_where)) {
       step.model.warnings.push_back(std::move(warning));
@@ -152,6 +179,7 @@ std::vector<TrainedOutput> read_outputs(const config::RunSpec& spec, Diagnostics
     output.key = std::move(given.key);
     output.loss_type = std::move(given.loss.type);
     output.loss_weight = given.loss_weight;
+    output.class_names = std::move(given.class_names);
     outputs.push_back(std::move(output));
   }
   return outputs;

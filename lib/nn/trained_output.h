@@ -22,8 +22,9 @@ struct TrainedOutput {
   std::unique_ptr<Loss> loss;  ///< without one, that of make_unscored()
   bool has_loss = true;
   Where loss_where;
-  double loss_weight = 1;            ///< in the sum of the losses
-  std::vector<std::string> metrics;  ///< without the key
+  double loss_weight = 1;                  ///< in the sum of the losses
+  std::vector<std::string> metrics;        ///< without the key
+  std::vector<std::string> class_names{};  ///< by label; empty: not given
 
   /// `outputs` or `predictions`, of several outputs `outputs/<key>`.
   std::string named(std::string_view what) const {

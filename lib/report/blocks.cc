@@ -239,11 +239,15 @@ void OutputClasses::fields(Fields& f) {
   f("classes", classes, "results per class; null for real values");
 }
 
-std::optional<std::vector<OutputClasses>> output_classes(const train::Evaluation& evaluation) {
+std::optional<std::vector<OutputClasses>> output_classes(const train::Evaluation& evaluation,
+                                                         const data::Dataset& dataset) {
   if (evaluation.outputs.size() < 2) return std::nullopt;
-  return mapped<OutputClasses>(evaluation.outputs, [](const train::OutputPredictions& of) {
-    return OutputClasses{of.output, classes_of(of.confusion, {})};
-  });
+  std::vector<OutputClasses> all;
+  for (const train::OutputPredictions& of : evaluation.outputs) {
+    const std::vector<std::string>& names = dataset.class_names_of(all.size());
+    all.push_back({of.output, classes_of(of.confusion, names)});
+  }
+  return all;
 }
 
 void Numerics::fields(Fields& f) {

@@ -9,6 +9,7 @@
 
 #include "core/json_fields.h"
 #include "core/statistics.h"
+#include "data/dataset.h"
 #include "plan/prepare_graph.h"
 #include "report/json.h"
 #include "train/step_time.h"
@@ -148,7 +149,6 @@ struct ClassRow {
   std::optional<double> accuracy;
   void fields(Fields& f);
 };
-
 struct Classes {
   std::vector<ClassRow> per_class;
   std::vector<std::vector<std::int64_t>> confusion;  ///< [label][prediction]
@@ -157,14 +157,14 @@ struct Classes {
 /// Results per class and confusion matrix; nothing without classes, and of several outputs.
 std::optional<Classes> classes_block(const train::Evaluation& evaluation,
                                      const std::vector<std::string>& class_names);
-
 struct OutputClasses {
   std::string output;  ///< of a model of several
   std::optional<Classes> classes;
   void fields(Fields& f);
 };
-/// Of each output; nothing for a model of one.
-std::optional<std::vector<OutputClasses>> output_classes(const train::Evaluation& evaluation);
+/// Of each output, whose class names `dataset` has; nothing for a model of one.
+std::optional<std::vector<OutputClasses>> output_classes(const train::Evaluation& evaluation,
+                                                         const data::Dataset& dataset);
 
 /// Statistics of 16-bit values on sampled steps.
 struct Numerics {

@@ -41,6 +41,8 @@ void read_outputs(const Json& outputs, data::Dataset& dataset) {
     part.shape = Shape(labels.shape().dims().subspan(1));
     part.dtype = labels.dtype();
     part.classes = output.at("classes");
+    // Runs of version 0.2.0 lack the member.
+    if (output.contains("class_names")) part.class_names = output["class_names"];
     values += part.shape.elements();
   }
   if (dataset.train.labels.shape() != Shape{0, values}) {
@@ -108,7 +110,8 @@ Json run_data(const data::Dataset& dataset) {
     described["outputs"].push_back({{"name", utf8(part.name)},
                                     {"label_shape", part.absent ? Json() : extents(part.shape)},
                                     {"label_dtype", name(part.dtype)},
-                                    {"classes", part.classes}});
+                                    {"classes", part.classes},
+                                    {"class_names", names_of(part.class_names)}});
   }
   return described;
 }

@@ -89,6 +89,9 @@ void DataOutput::fields(Fields& f) {
   f("name", name, "in the names of metrics and arrays");
   f("shape", shape, {.doc = "of its label; [] of a single number", .min = 1});
   f("classes", classes, "number of classes; 0 for real values");
+  f("class_names",
+    class_names,
+    {.doc = "by label; empty when not known", .each = "a name", .may_lack = true});
 }
 
 void DataReport::fields(Fields& f) {

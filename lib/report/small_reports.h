@@ -68,6 +68,7 @@ struct DataOutput {
   std::string name;
   std::vector<std::int64_t> shape;
   std::int64_t classes = 0;
+  std::vector<std::string> class_names;
   void fields(Fields& f);
 };
 struct DataReport {

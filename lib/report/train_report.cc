@@ -234,7 +234,7 @@ TrainReport train_report(train::Session& session,
   if (result.test) {
     report.test = metrics_block(result.test->metrics);
     report.test_classes = classes_block(*result.test, session.dataset().class_names);
-    report.test_outputs = output_classes(*result.test);
+    report.test_outputs = output_classes(*result.test, session.dataset());
   }
   report.warnings = remarks(session.warnings());
   for (Remark& remark : remarks(result.warnings)) report.warnings.push_back(std::move(remark));

@@ -131,13 +131,14 @@ std::optional<config::Warning> samples_left_out(const config::RunSpec& spec, std
 /// A label of one number, with the name of its class where the data set knows it.
 std::string text_of_label(const TensorView& labels,
                           const data::Dataset& dataset,
+                          std::size_t output,
                           std::int64_t begin) {
-  if (is_floating(labels.dtype)) return fmt::format("{:g}", labels.as<float>()[begin]);
-  const std::int32_t label = labels.as<std::int32_t>()[begin];
-  const bool named = label >= 0 && label < std::ssize(dataset.class_names);
-  return named
-             ? fmt::format("{} ('{}')", label, dataset.class_names[static_cast<std::size_t>(label)])
-             : fmt::format("{}", label);
+  const double label = element_as_double(labels, begin);
+  const std::vector<std::string>& names = dataset.class_names_of(output);
+  const bool named =
+      dataset.has_class_numbers(output) && label >= 0 && label < static_cast<double>(names.size());
+  return named ? fmt::format("{} ('{}')", label, names[static_cast<std::size_t>(label)])
+               : fmt::format("{:g}", label);
 }
 
 /// W123 for each labelled output whose label is the same in all training samples.
@@ -169,7 +170,7 @@ std::vector<config::Warning> equal_labels(const RunData& run) {
             "{}all {} training samples have the label {}: there is nothing to learn from them",
             run.step.outputs[i].in_message(),
             equal,
-            count == 1 ? text_of_label(rows.labels, run.dataset, begin) : "of the first")));
+            count == 1 ? text_of_label(rows.labels, run.dataset, i, begin) : "of the first")));
   }
   return warnings;
 }

@@ -1,6 +1,7 @@
 // A model of several outputs from an archive to predictions.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <ostream>
@@ -149,6 +150,52 @@ TEST_CASE("outputs: a model of a class and a number trains, and its run is used 
     CHECK(each.at(i).at("outputs").at(0).at("class") == i % 2);
     CHECK(each.at(i).at("outputs").at(1).at("output") == "mean");
     CHECK(each.at(i).at("outputs").at(1).at("values").size() == 1);
+  }
+}
+
+TEST_CASE("outputs: each may have names of its classes, which every command shows") {
+  const TemporaryDirectory directory;
+  std::string config(k_two_outputs);
+  config.replace(config.find("validation_split: 0.25"),
+                 22,
+                 "validation_split: 0.25, class_names: {bright: [dark, light]}");
+  write_text(directory.file("run.yaml"), config);
+  write_pictures(directory.file("two.npz"));
+  const Finished trained = train(directory, "run");
+  CAPTURE(trained.err);
+  REQUIRE(trained.exit_code == 0);
+  const Json report = report_of(directory, "run");
+  CHECK(report.at("test_outputs").at(0).at("classes").at("per_class").at(1).at("name") == "light");
+  CHECK(holds(with_one_thread(directory, {"eval", "run"}).out, "\nlight "));
+  const Finished printed = with_one_thread(directory, {"predict", "run", "two.npz"});
+  CHECK(holds(printed.out, "     1  bright class   1  light  "));
+  const std::string names = "data.class_names={bright: [low, high]}";
+  CHECK(holds(with_one_thread(directory, {"predict", "run", "two.npz", "--set", names}).out,
+              "     1  bright class   1  high  "));
+  const std::string described = halfstep({"data", "info", "run.yaml"}, directory.path()).out;
+  CHECK(holds(described, "output bright            2 classes: dark, light"));
+  CHECK(holds(described, "label bright light  mean 1.062"));
+  const std::string of_file =
+      halfstep({"data", "info", "two.npz", "--format", "npz"}, directory.path()).out;
+  CHECK(holds(of_file,
+              "a config takes them with model.inputs: {image: [4, 4], row: [3]} and "
+              "model.outputs: [bright, mean]"));
+
+  struct Row {
+    std::string_view names, said;
+  };
+  for (const Row& row :
+       {Row{"[dark, light]", "names the classes of one output, and the model has several"},
+        Row{"{brigt: [dark, light]}", "the model has no output 'brigt'"},
+        Row{"{bright: [dark]}", "output 'bright' has 2 classes"},
+        Row{"{bright: [a, b, c]}", "has 3 names, but the model has 2 classes"},
+        Row{"{bright: [a, a]}", "data.class_names.bright[1]: error: 'a' is the name of class 0"},
+        Row{"{mean: [a]}", "output 'mean': names classes, but the targets of its loss are real"}}) {
+    const Finished end =
+        train(directory, "refused", {"--set", fmt::format("data.class_names={}", row.names)});
+    CAPTURE(end.err);
+    CHECK(end.exit_code == 2);
+    CHECK(holds(end.err, row.said));
   }
 }
 

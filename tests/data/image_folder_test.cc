@@ -250,6 +250,9 @@ TEST_CASE("dataset: class names are for data that has none, one for each class")
   CAPTURE(message);
   CHECK(contains(message, "class_names has 9 names, but"));
   CHECK(contains(message, "has 10 classes"));
+  // A class may have no sample.
+  options.class_names.insert(options.class_names.end(), {"j", "k"});
+  CHECK(load_dataset(options).classes == 11);
 
   write_pets(folder, "pets/");
   DataOptions named_already = formatted("image_folder", folder.path() + "/pets");

@@ -106,6 +106,22 @@ TEST_CASE("inputs: channels that are first in the file are last in the sample") 
   CHECK(two.sample(0) == std::vector<double>{0, 2, 1, 3, 0, 1, 2});
 }
 
+TEST_CASE("inputs: names of the classes of each output") {
+  TwoInputs two;
+  for (const char* name : {"x_test_image", "x_test_table", "y_test", "y_train"}) two.remove(name);
+  two.put("y_train_kind", counting(DType::int32, {3}));
+  two.put("y_train_one_hot", counting(DType::float32, {3, 2}));
+  two.options.outputs = {{.name = "kind"}, {.name = "one_hot"}};
+  two.options.outputs[0].class_names = {"a", "b", "c", "d"};  // no sample is a d
+  two.options.outputs[1].class_names = {"yes", "no"};
+  const Dataset set = two.load();
+  CHECK(set.outputs[0].classes == 4);
+  CHECK(set.class_names_of(1) == std::vector<std::string>{"yes", "no"});
+  two.options.outputs[0].class_names.resize(2);
+  CHECK_THROWS_WITH_AS(
+      two.load(), doctest::Contains("two.npz, output 'kind' has 3 classes"), UserError);
+}
+
 TEST_CASE("inputs: arrays that do not fit are refused with their names") {
   Tensor with_nan = counting(DType::float32, {3, 3});
   with_nan.as<float>()[4] = NAN;

@@ -110,12 +110,15 @@ TEST_CASE("classes: accuracy of each class, null for one without samples") {
   CHECK(rows[2].at("accuracy") == number(2.0 / 3));
   CHECK(block.at("confusion") == Json::parse("[[3,1,0],[0,0,0],[1,0,2]]"));
   CHECK(wrong<Classes>(block).empty());
-  CHECK_FALSE(output_classes(evaluation).has_value());
+  data::Dataset dataset;
+  dataset.outputs = {{.name = "pet", .class_names = {"cat", "dog"}}, {.name = "age"}};
+  CHECK_FALSE(output_classes(evaluation, dataset).has_value());
   evaluation.outputs = {{"pet", confusion, {}}, {"age", {}, {}}};
   CHECK_FALSE(classes_block(evaluation, {}).has_value());
-  const auto both = output_classes(evaluation);
+  const auto both = output_classes(evaluation, dataset);
   REQUIRE(both.has_value());
   CHECK(both->at(0).classes->per_class.size() == 3);
+  CHECK(both->at(0).classes->per_class[1].name == "dog");
   CHECK_FALSE(both->at(1).classes.has_value());
   CHECK_FALSE(classes_block({}, {}).has_value());
 }
