@@ -100,9 +100,20 @@ void print_text(const data::Dataset& set) {
   }
 }
 
+bool is_config(const std::string& name) {
+  return name.ends_with(".yaml") || name.ends_with(".yml");
+}
+
+/// The inputs and outputs of a model of several, by the names of the arrays.
+void name_parts(data::DataOptions& options) {
+  data::NamedParts parts = data::parts_named_in(data::NpzReader(options.path), options.layout);
+  options.inputs = std::move(parts.inputs);
+  options.outputs = std::move(parts.outputs);
+}
+
 /// The data of a config, or of a name or path.
 data::Dataset described(const Info& flags) {
-  if (flags.name.ends_with(".yaml") || flags.name.ends_with(".yml")) {
+  if (is_config(flags.name)) {
     for (const auto& [flag, value] : {std::pair("--format", &flags.format),
                                       std::pair("--layout", &flags.layout),
                                       std::pair("--target", &flags.target),
@@ -249,6 +260,10 @@ int info(const Info& flags) {
     }
     const std::string shape = part.shape.rank() == 0 ? "" : to_string(part.shape) + ", ";
     print_line("output {:<17} {}{}", part.name, shape, kind);
+  }
+  if (!is_config(flags.name)) {
+    const std::string config = data::config_of({set.inputs, set.outputs});
+    if (!config.empty()) print_line("a config takes them with {}", config);
   }
   print_line("from {}", set.source);
   if (set.left_out > 0) print_line("left out: {} samples that cannot be read", set.left_out);

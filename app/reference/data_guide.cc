@@ -142,8 +142,9 @@ All have the same number of samples. In memory a sample is the values of all inp
 bytes where all arrays are bytes, else floats, in which the bytes of a picture take four times the memory.
 Numbers that an `embedding` takes as indices are never scaled, and are at most 2^24; `data.scale` is a
 factor for the other inputs, and each is scaled and laid out by the rules of [values](#values) and
-[shapes](#shapes) for itself. `halfstep data info CONFIG` lists the inputs, and `predict` reads NPZ files
-whose arrays are called `image`, `x_test_image` or `x_image`.
+[shapes](#shapes) for itself. `halfstep data info FILE --format npz` lists the inputs and outputs that the arrays
+of a file are named after, and `predict` reads NPZ files whose arrays are called `image`, `x_test_image` or
+`x_image`.
 
 A model of several outputs takes the labels of each, named by the output: for these, `y_train_digit` and
 `y_train_centre`, and for a test set `y_test_digit` and `y_test_centre`, beside the samples of one input or

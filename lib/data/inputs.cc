@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/parallel.h"
+#include "core/ranges.h"
 #include "data/load_dataset.h"
 #include "data/table.h"
 
@@ -117,6 +118,50 @@ Tensor read_input(const NpzReader& npz,
 }
 
 }  // namespace
+
+NamedParts parts_named_in(const NpzReader& npz, std::optional<Layout> declared) {
+  const std::vector<std::string> names = npz.names();
+  const auto has_any = [&](std::span<const std::string_view> arrays) {
+    return std::ranges::any_of(arrays, [&](std::string_view name) { return npz.contains(name); });
+  };
+  // A copy of the name without the prefix, or nothing.
+  const auto behind = [](const std::string& name, std::string_view prefix) {
+    const bool longer = name.starts_with(prefix) && name.size() > prefix.size();
+    return longer ? name.substr(prefix.size()) : std::string();
+  };
+  NamedParts parts;
+  for (const std::string& name : names) {
+    const std::string input = behind(name, k_npz_train_inputs);
+    const std::string output = behind(name, k_npz_train_outputs);
+    if (!input.empty() && !has_any(k_npz_train_images)) {
+      const Tensor array = npz.read(name);
+      if (array.shape().rank() == 0) continue;
+      Shape sample(array.shape().dims().subspan(1));
+      if (sample.rank() == 3 && find_layout(sample, {.declared = declared}) == Layout::nchw) {
+        sample = channels_last(sample);
+      }
+      parts.inputs.push_back({.name = input, .shape = sample});
+    } else if (!output.empty() && !has_any(k_npz_train_labels)) {
+      parts.outputs.push_back({.name = output});
+    }
+  }
+  return parts;
+}
+
+std::string config_of(const NamedParts& parts) {
+  std::vector<std::string> keys;
+  if (parts.inputs.size() > 1) {
+    const auto inputs = mapped<std::string>(parts.inputs, [](const InputPart& part) {
+      return fmt::format("{}: {}", part.name, to_string(part.shape));
+    });
+    keys.push_back(fmt::format("model.inputs: {{{}}}", fmt::join(inputs, ", ")));
+  }
+  if (parts.outputs.size() > 1) {
+    const auto outputs = mapped<std::string>(parts.outputs, &LabelPart::name);
+    keys.push_back(fmt::format("model.outputs: [{}]", fmt::join(outputs, ", ")));
+  }
+  return fmt::format("{}", fmt::join(keys, " and "));
+}
 
 bool has_inputs(const NpzReader& npz, std::string_view prefix, std::span<const InputPart> inputs) {
   return std::ranges::any_of(

@@ -13,6 +13,20 @@
 
 namespace halfstep::data {
 
+/// The inputs and outputs of a model that the arrays of an archive are named after.
+struct NamedParts {
+  std::vector<InputPart> inputs;   ///< of x_train_<input>; empty where there is x_train
+  std::vector<LabelPart> outputs;  ///< of y_train_<output>; empty where there is y_train
+};
+
+/// Those of the archive, in its order, with the shapes of their samples in the layout `declared` or
+/// the one that they seem to have. Errors: UserError(data) for arrays that cannot be read.
+NamedParts parts_named_in(const NpzReader& npz, std::optional<Layout> declared);
+
+/// "model.inputs: {image: [28, 28, 1], words: [80]} and model.outputs: [digit, centre]", with which
+/// a config takes them; "" for at most one input and one output.
+std::string config_of(const NamedParts& parts);
+
 /// Whether the archive has the array `<prefix><name>` of any of the inputs.
 bool has_inputs(const NpzReader& npz, std::string_view prefix, std::span<const InputPart> inputs);
 

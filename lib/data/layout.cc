@@ -7,8 +7,6 @@
 namespace halfstep::data {
 namespace {
 
-/// [h, w, c] of [c, h, w].
-Shape channels_last(const Shape& s) { return {s[1], s[2], s[0]}; }
 /// [c, h, w] of [h, w, c].
 Shape channels_first(const Shape& s) { return {s[2], s[0], s[1]}; }
 
@@ -51,6 +49,8 @@ std::optional<Layout> of_flat(const Shape& sample, const LayoutHints& hints) {
 }
 
 }  // namespace
+
+Shape channels_last(const Shape& s) { return {s[1], s[2], s[0]}; }
 
 std::string_view name(Layout layout) { return layout == Layout::nhwc ? "nhwc" : "nchw"; }
 

@@ -22,6 +22,9 @@ inline constexpr std::array k_layouts{Layout::nhwc, Layout::nchw};
 std::string_view name(Layout layout);
 std::optional<Layout> layout_named(std::string_view name);
 
+/// [height, width, channels] of [channels, height, width].
+Shape channels_last(const Shape& s);
+
 struct LayoutHints {
   std::optional<Layout> declared{};
   /// The shape that a sample is to have, [height, width, channels] where it has channels.

@@ -51,6 +51,15 @@ std::string array_name(const NpzReader& npz, std::span<const std::string_view> n
   return {};
 }
 
+/// How a config reads an archive whose arrays are those of several inputs or outputs; else "".
+std::string several_hint(const NpzReader& npz, const DataOptions& options) {
+  const NamedParts parts = parts_named_in(npz, options.layout);
+  const std::string config = config_of(parts);
+  if (!config.empty()) return fmt::format("a config takes them with {}", config);
+  if (parts.inputs.size() == 1) return "the array of a model of one input is x_train";
+  return parts.outputs.size() == 1 ? "the labels of a model of one output are y_train" : "";
+}
+
 }  // namespace
 
 Dataset load_idx_set(const SetDef&, const DataOptions&, std::span<const std::string> files) {
@@ -80,8 +89,11 @@ Dataset load_npz_set(const SetDef&,
   const std::string train_labels = array_name(npz, k_npz_train_labels);
   const bool labelled = !outputs && !options.labels_are_samples;
   if (!several && (train_images.empty() || (train_labels.empty() && labelled))) {
-    throw file_error(
-        files[0], "has no x_train{}; it has {}", labelled ? " and y_train" : "", there());
+    throw UserError(
+        ErrorKind::data,
+        in_file(files[0]),
+        fmt::format("has no x_train{}; it has {}", labelled ? " and y_train" : "", there()),
+        several_hint(npz, options));
   }
   const auto samples = [&](std::string_view prefix, const std::string& array) {
     return several ? read_inputs(npz, prefix, options, true) : npz.read(array);
@@ -97,7 +109,10 @@ Dataset load_npz_set(const SetDef&,
     return read_labels(npz, prefix, dataset.outputs, options.allow_nonfinite, diagnostics);
   };
   if (train_labels.empty() && labelled) {
-    throw file_error(files[0], "has no y_train; it has {}", there());
+    throw UserError(ErrorKind::data,
+                    in_file(files[0]),
+                    fmt::format("has no y_train; it has {}", there()),
+                    several_hint(npz, options));
   }
   dataset.train.labels = labels(k_npz_train_outputs, train_labels);
   const std::string test_images = array_name(npz, k_npz_test_images);

@@ -106,6 +106,35 @@ TEST_CASE("inputs: channels that are first in the file are last in the sample") 
   CHECK(two.sample(0) == std::vector<double>{0, 2, 1, 3, 0, 1, 2});
 }
 
+TEST_CASE("inputs: the arrays of an archive tell the inputs and outputs that they are for") {
+  TwoInputs two;
+  two.put("x_train_image", counting(DType::uint8, {3, 3, 4, 5}));
+  two.put("x_train_table", counting(DType::float32, {3, 3}));
+  two.remove("y_train");
+  two.put("y_train_kind", counting(DType::int32, {3}));
+  two.put("y_train_size", counting(DType::float32, {3, 2}));
+  two.options.inputs.clear();
+  CHECK_THROWS_WITH_AS(
+      two.load(),
+      doctest::Contains("a config takes them with model.inputs: {image: [4, 5, 3], table: [3]} and "
+                        "model.outputs: [kind, size]"),
+      UserError);
+  const NpzReader npz(two.path);
+  const NamedParts parts = parts_named_in(npz, std::nullopt);
+  REQUIRE(parts.inputs.size() == 2);
+  CHECK(parts.inputs[0].shape == Shape{4, 5, 3});
+  REQUIRE(parts.outputs.size() == 2);
+  CHECK(parts.outputs[1].name == "size");
+  CHECK(parts_named_in(npz, Layout::nhwc).inputs[0].shape == Shape{3, 4, 5});
+  two.remove("x_train_table");
+  CHECK_THROWS_WITH_AS(two.load(),
+                       doctest::Contains("a config takes them with model.outputs: [kind, size]"),
+                       UserError);
+  two.remove("y_train_size");
+  CHECK_THROWS_WITH_AS(
+      two.load(), doctest::Contains("the array of a model of one input is x_train"), UserError);
+}
+
 TEST_CASE("inputs: names of the classes of each output") {
   TwoInputs two;
   for (const char* name : {"x_test_image", "x_test_table", "y_test", "y_train"}) two.remove(name);
