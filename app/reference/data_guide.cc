@@ -343,8 +343,9 @@ The loss follows from what the labels are, and the last layer from both:
 
 Class numbers begin at 0. With labels at each position loss and metrics are means over samples and positions,
 and `predict` gives the class, or the value, of each position; `--output FILE.npz` keeps them as an array.
-Pictures as labels have the layout of the samples and are not scaled: bytes from 0 to 255 are divided by 255
-before, for a model that gives 0 to 1. With `data.labels: samples` an autoencoder learns to give its input,
+Pictures as labels are transposed where the layout of the output's shape is another than theirs, and are not
+scaled: bytes from 0 to 255 are divided by 255 before, for a model that gives 0 to 1. With
+`data.labels: samples` an autoencoder learns to give its input,
 each value times `data.scale`, in any data set or folder of pictures. Without the softmax or sigmoid the model
 gives scores; the loss then takes `from_logits: true`. A label that the model has no output for, and another
 count of labels than of samples, are errors that name the file. The metric is `accuracy`, for

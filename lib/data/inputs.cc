@@ -206,7 +206,8 @@ bool has_labels(const NpzReader& npz, std::string_view prefix, std::span<const L
 Tensor read_labels(const NpzReader& npz,
                    std::string_view prefix,
                    std::vector<LabelPart>& outputs,
-                   bool allow_nonfinite,
+                   const DataOptions& options,
+                   std::optional<Layout> samples,
                    Diagnostics& diagnostics) {
   std::vector<Tensor> arrays;
   std::string first;  // array
@@ -225,8 +226,15 @@ Tensor read_labels(const NpzReader& npz,
       if (array.elements() == 0 || array.shape().rank() == 0) {
         throw file_error(npz.path(), "the array {} has no labels", name);
       }
+      const Shape stored(array.shape().dims().subspan(1));
+      const LayoutHints hints{.declared = options.layout,
+                              .wanted = part.output,
+                              .otherwise = samples,
+                              .where = options.where};
+      array = to_nhwc(std::move(array), find_label_layout(stored, hints), std::nullopt);
+      if (!part.class_numbers && beyond_classes(array)) array = to_float32(array);
       array = normalise_labels(std::move(array), what, part.class_numbers);
-      if (!allow_nonfinite) check_finite(array, "labels", what);
+      if (!options.allow_nonfinite) check_finite(array, "labels", what);
       if (!arrays.empty() && arrays[0].shape()[0] != array.shape()[0]) {
         throw file_error(npz.path(),
                          "the array {} has {} labels, but {} has {}",

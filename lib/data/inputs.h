@@ -49,11 +49,13 @@ bool has_labels(const NpzReader& npz, std::string_view prefix, std::span<const L
 /// each [N, ...]; the result float32 [N, values of all outputs in their order], class numbers
 /// as floats. An array that is missing, that has another number of labels than the first one or
 /// another shape than labels of that kind, or holds NaN or infinity unless these are allowed goes
-/// to `diagnostics`. Absent labels are not read.
+/// to `diagnostics`. Labels that are images are transposed to the order of the output's axes;
+/// `samples` is the layout of the samples. Absent labels are not read.
 Tensor read_labels(const NpzReader& npz,
                    std::string_view prefix,
                    std::vector<LabelPart>& outputs,
-                   bool allow_nonfinite,
+                   const DataOptions& options,
+                   std::optional<Layout> samples,
                    Diagnostics& diagnostics);
 
 /// The labels of output `index`, [N, ...] in its dtype, out of those of all outputs.

@@ -101,6 +101,20 @@ std::optional<Layout> find_layout(const Shape& sample, const LayoutHints& hints)
   return std::nullopt;
 }
 
+std::optional<Layout> find_label_layout(const Shape& label, const LayoutHints& hints) {
+  if (label.rank() != 3) return std::nullopt;
+  const std::optional<Layout> given = hints.declared ? hints.declared : hints.otherwise;
+  if (!hints.wanted || hints.wanted->rank() != 3) return given;
+  const bool as_stored = label == *hints.wanted;
+  const bool as_turned = channels_last(label) == *hints.wanted;
+  if (as_stored != as_turned) return as_stored ? Layout::nhwc : Layout::nchw;
+  if (!as_stored || given || one_order(*hints.wanted)) return given;
+  ambiguous(hints,
+            fmt::format("labels of shape {} fit the model's output as nhwc (height, width, "
+                        "channels) and as nchw (channels, height, width)",
+                        to_string(label)));
+}
+
 std::string stored_as(const Shape& sample, Layout layout) {
   const bool turned = layout == Layout::nchw && sample.rank() == 3;
   return fmt::format("stored as {}, read as {}",

@@ -42,6 +42,11 @@ struct LayoutHints {
 /// would interpret the first axis as the height.
 std::optional<Layout> find_layout(const Shape& sample, const LayoutHints& hints);
 
+/// The layout of labels stored with this shape, where they are images: the one that gives
+/// `hints.wanted`, the shape of the model's output, else the declared one, else `hints.otherwise`,
+/// that of the samples. Errors: UserError(config) where both fit and neither is given.
+std::optional<Layout> find_label_layout(const Shape& label, const LayoutHints& hints);
+
 /// "stored as [3, 8, 8], read as nchw" of samples that to_nhwc gave the shape `sample`.
 std::string stored_as(const Shape& sample, Layout layout);
 

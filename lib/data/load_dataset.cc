@@ -91,6 +91,20 @@ std::int64_t count_classes(const Dataset& dataset) {
   return std::int64_t{largest} + 1;
 }
 
+/// Transposes labels that are images to [height, width, channels].
+void arrange_labels(const DataOptions& options, Dataset& dataset) {
+  LayoutHints hints{.declared = options.layout,
+                    .wanted = options.model_output,
+                    .otherwise = dataset.layout,
+                    .where = options.where};
+  for (Split* split : {&dataset.train, &dataset.test}) {
+    const Shape& labels = split->labels.shape();
+    if (labels.rank() != 4) continue;
+    const auto layout = find_label_layout(Shape(labels.dims().subspan(1)), hints);
+    split->labels = to_nhwc(std::move(split->labels), layout, std::nullopt);
+  }
+}
+
 /// Transposes samples to [height, width, channels]; the layout is inferred from the training
 /// samples.
 void arrange(const SetDef& def, const DataOptions& options, Dataset& dataset) {
@@ -112,10 +126,6 @@ void arrange(const SetDef& def, const DataOptions& options, Dataset& dataset) {
     // A split of another shape is rejected later, with the shape of the file in the message.
     if (split->images.shape().rank() < 2 || sample_of(split->images) != stored) continue;
     split->images = to_nhwc(std::move(split->images), dataset.layout, hints.wanted);
-    // Labels that are images too are stored like the samples.
-    if (split->labels.shape().rank() == 4) {
-      split->labels = to_nhwc(std::move(split->labels), dataset.layout, std::nullopt);
-    }
   }
 }
 
@@ -243,6 +253,7 @@ Dataset load_dataset(const DataOptions& options) {
   dataset.sha256 = std::move(sums.sha256);
   std::erase_if(dataset.files, [](const SourceFile& file) { return file.path.empty(); });
   arrange(found.def, options, dataset);
+  arrange_labels(options, dataset);
   const bool bytes = dataset.train.images.dtype() == DType::uint8;
   dataset.scale = options.scale.value_or(bytes ? 1.0 / 255.0 : 1.0);
   const std::string train = dataset.source + ": training set";

@@ -60,6 +60,15 @@ std::string several_hint(const NpzReader& npz, const DataOptions& options) {
   return parts.outputs.size() == 1 ? "the labels of a model of one output are y_train" : "";
 }
 
+/// The layout of the samples, before they are transposed.
+std::optional<Layout> samples_layout(const Dataset& dataset, const DataOptions& options) {
+  const Shape& images = dataset.train.images.shape();
+  if (!options.inputs.empty() || images.rank() < 2) return options.layout;
+  return find_layout(
+      Shape(images.dims().subspan(1)),
+      {.declared = options.layout, .wanted = options.model_input, .where = options.where});
+}
+
 }  // namespace
 
 Dataset load_idx_set(const SetDef&, const DataOptions&, std::span<const std::string> files) {
@@ -102,11 +111,12 @@ Dataset load_npz_set(const SetDef&,
   dataset.inputs = options.inputs;
   dataset.train.images = samples(k_npz_train_inputs, train_images);
   dataset.outputs = options.outputs;
+  const std::optional<Layout> layout = outputs ? samples_layout(dataset, options) : std::nullopt;
   Diagnostics diagnostics;
   const auto labels = [&](std::string_view prefix, const std::string& array) {
     if (options.labels_are_samples) return Tensor();
     if (!outputs) return npz.read(array);
-    return read_labels(npz, prefix, dataset.outputs, options.allow_nonfinite, diagnostics);
+    return read_labels(npz, prefix, dataset.outputs, options, layout, diagnostics);
   };
   if (train_labels.empty() && labelled) {
     throw UserError(ErrorKind::data,
@@ -136,8 +146,15 @@ Dataset load_npz_set(const SetDef&,
     const std::vector<LabelPart> trained = dataset.outputs;
     dataset.test.labels = labels(k_npz_test_outputs, test_labels);
     for (std::size_t i = 0; i < trained.size() && diagnostics.empty(); ++i) {
-      const LabelPart &train = trained[i], &test = dataset.outputs[i];
-      if (train.shape == test.shape && train.dtype == test.dtype) continue;
+      const LabelPart& train = trained[i];
+      LabelPart& test = dataset.outputs[i];
+      // Whole numbers of one of the splits may be class numbers by themselves.
+      if (!train.class_numbers && train.dtype != test.dtype) {
+        test.dtype = DType::float32;
+        test.classes = 0;
+      }
+      const bool same_kind = train.dtype == test.dtype || !train.class_numbers;
+      if (train.shape == test.shape && same_kind) continue;
       throw file_error(files[0],
                        "training and test labels of the output '{}' differ: {} of shape {} and {} "
                        "of shape {}",

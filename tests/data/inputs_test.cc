@@ -135,6 +135,60 @@ TEST_CASE("inputs: the arrays of an archive tell the inputs and outputs that the
       two.load(), doctest::Contains("the array of a model of one input is x_train"), UserError);
 }
 
+TEST_CASE("inputs: labels that are images have the order of the output's axes") {
+  TwoInputs two;
+  for (const char* name : {"x_test_image", "x_test_table", "y_test", "y_train"}) two.remove(name);
+  two.put("y_train_back", counting(DType::float32, {3, 3, 1, 2}));
+  two.put("y_train_kind", counting(DType::int32, {3}));
+  const LabelPart back{.name = "back", .output = Shape{1, 2, 3}};
+  two.options.outputs = {back, {.name = "kind"}};
+  const auto first = [&] {
+    const Dataset set = two.load();
+    const float* labels = set.train.labels.as<float>();
+    CHECK(set.outputs[0].shape == Shape{1, 2, 3});
+    return std::vector<float>(labels, labels + 7);
+  };
+  CHECK(first() == std::vector<float>{0, 2, 4, 1, 3, 5, 0});
+  // Stored as the output is, whatever the samples are.
+  two.put("y_train_back", counting(DType::float32, {3, 1, 2, 3}));
+  CHECK(first() == std::vector<float>{0, 1, 2, 3, 4, 5, 0});
+  two.options.layout = Layout::nchw;
+  two.options.inputs[0].shape = {4};
+  CHECK(first() == std::vector<float>{0, 1, 2, 3, 4, 5, 0});
+  two.options.layout.reset();
+  two.options.inputs[0].shape = {2, 2, 1};
+  two.put("y_train_back", counting(DType::float32, {3, 2, 2, 2}));
+  two.options.outputs[0].output = Shape{2, 2, 2};
+  CHECK_THROWS_WITH_AS(two.load(),
+                       doctest::Contains("labels of shape [2, 2, 2] fit the model's output as"),
+                       UserError);
+
+  // Of one output, too.
+  two.options.outputs.clear();
+  two.options.model_output = Shape{1, 2, 3};
+  two.put("y_train", counting(DType::float32, {3, 3, 1, 2}));
+  const Dataset one = two.load();
+  CHECK(one.train.labels.shape() == Shape{3, 1, 2, 3});
+  CHECK(one.train.labels.as<float>()[1] == 2);
+}
+
+TEST_CASE("inputs: integers below 0 are values of an output, as they are of a model of one") {
+  TwoInputs two;
+  two.remove("y_train");
+  two.remove("y_test");
+  Tensor signs = counting(DType::int64, {3});
+  signs.as<std::int64_t>()[0] = -1;
+  two.put("y_train_sign", std::move(signs));
+  two.put("y_test_sign", counting(DType::int64, {2}));
+  two.put("y_train_kind", counting(DType::int32, {3}));
+  two.put("y_test_kind", counting(DType::int32, {2}));
+  two.options.outputs = {{.name = "sign"}, {.name = "kind"}};
+  const Dataset set = two.load();
+  CHECK(set.outputs[0].dtype == DType::float32);
+  CHECK(set.outputs[1].dtype == DType::int32);
+  CHECK(set.train.labels.as<float>()[0] == -1);
+}
+
 TEST_CASE("inputs: names of the classes of each output") {
   TwoInputs two;
   for (const char* name : {"x_test_image", "x_test_table", "y_test", "y_train"}) two.remove(name);
