@@ -138,10 +138,11 @@ std::vector<InputFile> files_of(std::vector<std::string> inputs,
     }
   }
   if (!files.empty()) return files;
-  throw UserError(ErrorKind::config,
-                  {"INPUT", 0, 0, ""},
-                  "is missing: name files (JPEG, PNG, PGM, PPM, IDX, NPY, NPZ, CSV, text) or a "
-                  "folder of pictures");
+  throw UserError(
+      ErrorKind::config,
+      {"INPUT", 0, 0, ""},
+      "is missing: name files (JPEG, PNG, BMP, PGM, PPM, IDX, NPY, NPZ, CSV, text) or a "
+      "folder of pictures");
 }
 
 /// `shape` without axes of extent 1, which do not change a sample.
@@ -337,11 +338,11 @@ std::function<int()> declare_predict(CLI::App& command) {
   declare(command, state->run, {.seed = false, .json = true});
   command.get_option("--config")->description(k_run_or_config);
   command.add_option("--checkpoint", state->checkpoint, k_checkpoint);
-  command.add_option(
-      "INPUT",
-      state->inputs,
-      "samples: JPEG, PNG, PGM, PPM, IDX, NPY, NPZ, CSV or text files, or folders of pictures, "
-      "with those in folders below");
+  command.add_option("INPUT",
+                     state->inputs,
+                     "samples: JPEG, PNG, BMP, PGM, PPM, IDX, NPY, NPZ, CSV or text files, or "
+                     "folders of pictures, "
+                     "with those in folders below");
   command.add_option("--input", state->more_inputs, "the same")->allow_extra_args(false);
   command.add_option("--output",
                      state->output,

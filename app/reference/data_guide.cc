@@ -281,8 +281,9 @@ $ halfstep predict runs/pictures pictures/disc | head -n 3
      2  class   1  disc         probability 0.8039  pictures/disc/010.ppm
 ```
 
-Pictures are JPEG files (grey or colour), PNG files (grey, RGB or palette, without transparency; 16 bits
-are rounded to 8), and PGM and PPM files. A rotation that a camera noted in the file is not applied.
+Pictures are JPEG files (grey or colour), PNG files (grey, RGB or palette; 16 bits are rounded to 8), BMP files
+(without compression), and PGM and PPM files. An alpha channel is left out where all of the picture is opaque;
+transparent pixels are an error. A rotation that a camera noted in the file is not applied.
 
 - Splits: where the folder has the sub-folders `train` and `test`, which have one sub-folder per class
   themselves, these are the splits. Otherwise `data.test_split` of each class becomes the test set,

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "data/file.h"
+#include "data/image.h"
 
 namespace halfstep::data {
 namespace {
@@ -28,7 +29,6 @@ constexpr std::array k_signatures{
     Signature{"\xFF\xD8\xFF"sv, "a JPEG image", k_folder_of_images},
     Signature{"\x89PNG"sv, "a PNG image", k_folder_of_images},
     Signature{"GIF8"sv, "a GIF image", k_convert_images},
-    Signature{"BM"sv, "a BMP image", k_convert_images},
     Signature{"\x93NUMPY"sv, "one NumPy array (.npy)", k_save_as_npz},
     Signature{"PK\x03\x04"sv, "a ZIP archive, as NPZ files are", "format: npz reads NPZ files"},
     Signature{"\x89HDF"sv, "an HDF5 file", k_save_as_npz},
@@ -56,6 +56,7 @@ FileKind file_kind(std::span<const std::byte> start) {
       return {std::string(signature.name), std::string(signature.remedy)};
     }
   }
+  if (is_bmp(start)) return {"a BMP image", std::string(k_folder_of_images)};
   if (!is_text(bytes)) return {};
   const std::size_t first = bytes.find_first_not_of(" \r\n\t");
   if (first != std::string_view::npos && bytes[first] == '<') {

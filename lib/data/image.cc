@@ -61,19 +61,28 @@ Tensor with_channels(const Tensor& image, std::int64_t channels) {
 
 bool is_image(const std::string& path) {
   const InputFile file(path);
-  std::array<std::byte, 8> start{};
+  std::array<std::byte, k_image_signature> start{};
   const std::span<std::byte> there =
       std::span(start).first(std::min<std::uint64_t>(file.size(), start.size()));
   file.read(0, there);
-  return is_png(there) || is_jpeg(there) || is_pnm(there);
+  return is_png(there) || is_jpeg(there) || is_bmp(there) || is_pnm(there);
 }
 
 Tensor read_image(const std::string& path) {
   const std::vector<std::byte> bytes = read_file(path);
   if (is_png(bytes)) return read_png(bytes, path);
   if (is_jpeg(bytes)) return read_jpeg(bytes, path);
+  if (is_bmp(bytes)) return read_bmp(bytes, path);
   if (is_pnm(bytes)) return read_pnm(bytes, path);
-  throw wrong_kind(path, "a picture that can be read (JPEG, PGM, PNG or PPM)", bytes);
+  throw wrong_kind(path, "a picture that can be read (JPEG, PNG, BMP, PGM or PPM)", bytes);
+}
+
+UserError transparent(const std::string& path, std::string_view kind) {
+  return {ErrorKind::data,
+          in_file(path),
+          fmt::format("is a {} image with transparent pixels, which can be shown on any background",
+                      kind),
+          "save it without transparency"};
 }
 
 Tensor read_image(const std::string& path, const ImageForm& form) {

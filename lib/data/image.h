@@ -1,18 +1,21 @@
 #pragma once
-// Single pictures: PGM and PPM (text and binary), PNG and JPEG.
+// Single pictures: PGM and PPM (text and binary), PNG, JPEG and BMP.
 
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 
+#include "core/error.h"
 #include "core/tensor.h"
 
 namespace halfstep::data {
 
-/// The picture of a .pgm, .ppm, .png or .jpg file, recognised by content.
-/// PGM and PPM: up to 8 bits a value, scaled to 0..255. PNG: grey, RGB or palette, without
-/// transparency; 16 bits are rounded to 8. JPEG: grey or colour, as stored: a rotation noted in the
-/// file is not applied.
+/// The picture of a .pgm, .ppm, .png, .jpg or .bmp file, recognised by content.
+/// PGM and PPM: up to 8 bits a value, scaled to 0..255. PNG: grey, RGB or palette; 16 bits are
+/// rounded to 8. JPEG: grey or colour, as stored: a rotation noted in the file is not applied. BMP:
+/// uncompressed; a palette of greys alone gives a grey picture. Alpha must be opaque in every
+/// pixel.
 /// Shapes: [height, width, 1] or [height, width, 3]. Dtypes: uint8.
 /// Errors: UserError(data) for other or damaged files.
 Tensor read_image(const std::string& path);
@@ -52,15 +55,23 @@ Tensor resize_image(const Tensor& image, std::int64_t height, std::int64_t width
 
 // The readers that read_image() chooses from, and their signatures.
 
+/// Bytes of the start of a file by which every one of them is recognised.
+constexpr std::size_t k_image_signature = 18;
+
 /// Bounds the memory that a corrupt header can request; no image for a small network is larger.
 constexpr std::int64_t k_largest_side = 1 << 14;
 
+bool is_bmp(std::span<const std::byte> start);
 bool is_jpeg(std::span<const std::byte> start);
 bool is_png(std::span<const std::byte> start);
 bool is_pnm(std::span<const std::byte> start);
+Tensor read_bmp(std::span<const std::byte> bytes, const std::string& path);
 Tensor read_jpeg(std::span<const std::byte> bytes, const std::string& path);
 Tensor read_png(std::span<const std::byte> bytes, const std::string& path);
 Tensor read_pnm(std::span<const std::byte> bytes, const std::string& path);
+
+/// That the picture, of the kind "PNG", has pixels that are not opaque.
+UserError transparent(const std::string& path, std::string_view kind);
 
 /// The content of a PNG file. Shapes: [height, width, 1 or 3]. Dtypes: uint8.
 std::string png_of(const Tensor& image);

@@ -294,11 +294,13 @@ std::vector<std::string> pictures_below(const std::string& folder) {
     }
     for (const std::string& name : listing.folders) open.push_back(inside(path, name));
   }
-  if (pictures.empty()) throw file_error(folder, "holds no pictures (JPEG, PGM, PNG or PPM files)");
+  if (pictures.empty())
+    throw file_error(folder, "holds no pictures (JPEG, PNG, BMP, PGM or PPM files)");
   std::ranges::sort(pictures);
   if (!others.empty()) {
     log_warning(
-        "{}: {} of {} files are no pictures (JPEG, PGM, PNG or PPM) and are left out, such as {}",
+        "{}: {} of {} files are no pictures (JPEG, PNG, BMP, PGM or PPM) and are left out, such as "
+        "{}",
         folder,
         others.size(),
         others.size() + pictures.size(),

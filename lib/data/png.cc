@@ -2,11 +2,13 @@
 
 #include <png.h>
 
+#include <algorithm>
 #include <array>
 #include <csetjmp>
 #include <cstring>
 #include <new>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "data/bytes.h"
@@ -24,7 +26,6 @@ struct PngReader {
   png_infop info = nullptr;
   std::span<const std::byte> rest;
   std::size_t stored_bytes = 0;  ///< of the pixels before decompression
-  bool transparent = false;
   std::string problem;
 
   explicit PngReader(std::span<const std::byte> bytes);
@@ -65,10 +66,9 @@ bool read_info(PngReader& reader) {
   png_read_info(reader.png, reader.info);
   reader.stored_bytes =
       png_get_rowbytes(reader.png, reader.info) * png_get_image_height(reader.png, reader.info);
-  reader.transparent = (png_get_color_type(reader.png, reader.info) & PNG_COLOR_MASK_ALPHA) != 0 ||
-                       png_get_valid(reader.png, reader.info, PNG_INFO_tRNS) != 0;
   png_set_palette_to_rgb(reader.png);
   png_set_expand_gray_1_2_4_to_8(reader.png);
+  if (png_get_valid(reader.png, reader.info, PNG_INFO_tRNS) != 0) png_set_tRNS_to_alpha(reader.png);
   png_set_scale_16(reader.png);
   png_set_interlace_handling(reader.png);
   png_read_update_info(reader.png, reader.info);
@@ -96,6 +96,21 @@ void check_size(std::span<const std::byte> bytes, const std::string& path) {
   }
 }
 
+/// The picture without its last channel, which must be opaque in every pixel.
+Tensor without_alpha(const Tensor& image, const std::string& path) {
+  const Shape& shape = image.shape();
+  const std::int64_t channels = shape[2] - 1;
+  Tensor opaque(DType::uint8, {shape[0], shape[1], channels});
+  const std::uint8_t* from = image.as<std::uint8_t>();
+  std::uint8_t* to = opaque.as<std::uint8_t>();
+  for (std::int64_t i = 0, pixels = shape[0] * shape[1]; i < pixels; ++i) {
+    to = std::copy_n(from, channels, to);
+    from += channels;
+    if (*from++ != 255) throw transparent(path, "PNG");
+  }
+  return opaque;
+}
+
 }  // namespace
 
 bool is_png(std::span<const std::byte> start) {
@@ -110,12 +125,6 @@ Tensor read_png(std::span<const std::byte> bytes, const std::string& path) {
     throw file_error(path, "is a PNG image that cannot be read: {}", reader.problem);
   };
   if (!read_info(reader)) fail();
-  if (reader.transparent) {
-    throw UserError(ErrorKind::data,
-                    in_file(path),
-                    "is a PNG image with transparency, which can be shown on any background",
-                    "save it without transparency");
-  }
   const std::int64_t height = png_get_image_height(reader.png, reader.info);
   const std::int64_t width = png_get_image_width(reader.png, reader.info);
   // Deflate grows by no more than this factor.
@@ -133,7 +142,7 @@ Tensor read_png(std::span<const std::byte> bytes, const std::string& path) {
     rows.push_back(image.as<std::uint8_t>() + y * width * channels);
   }
   if (!read_rows(reader, rows.data())) fail();
-  return image;
+  return channels % 2 == 0 ? without_alpha(image, path) : std::move(image);
 }
 
 std::string png_of(const Tensor& image) {

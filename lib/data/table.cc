@@ -214,9 +214,9 @@ constexpr std::array k_formats{
                "set where there is one. Each may be compressed with gzip and then ends in .gz."},
     SetDef{.name = format_name(DataFormat::image_folder),
            .load = load_image_folder,
-           .doc = "A folder with one sub-folder of pictures (JPEG, PNG, PGM or PPM) per class, or "
-                  "with the folders train and test that hold those sub-folders. The names of the "
-                  "classes are those of the sub-folders, sorted."},
+           .doc = "A folder with one sub-folder of pictures (JPEG, PNG, BMP, PGM or PPM) per "
+                  "class, or with the folders train and test that hold those sub-folders. The "
+                  "names of the classes are those of the sub-folders, sorted."},
     SetDef{.name = format_name(DataFormat::npz),
            .load = load_npz_set,
            .doc =

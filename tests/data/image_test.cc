@@ -38,6 +38,122 @@ Bytes png(const Bytes& head, const Bytes& rows) {
   return k_signature + head + chunk("IDAT", deflate(rows, Wrapper::zlib)) + chunk("IEND", {});
 }
 
+Bytes little_endian(std::uint32_t value) {
+  const Bytes big = big_endian(value);
+  return Bytes(big.rbegin(), big.rend());
+}
+
+/// A BMP file: a header of 40 bytes behind that of the file, perhaps masks or a palette, then the
+/// rows.
+struct Bmp {
+  std::int32_t width = 0, height = 0;
+  int bits = 24;
+  int compression = 0;
+  int colours = 0;
+  Bytes behind_header{};
+  Bytes rows{};
+
+  Bytes file() const {
+    const auto at = static_cast<std::uint32_t>(54 + behind_header.size());
+    return bytes("BM") + little_endian(0) + little_endian(0) + little_endian(at) +
+           little_endian(40) + little_endian(static_cast<std::uint32_t>(width)) +
+           little_endian(static_cast<std::uint32_t>(height)) + bytes({1, 0, bits, 0}) +
+           little_endian(static_cast<std::uint32_t>(compression)) + little_endian(0) +
+           little_endian(0) + little_endian(0) +
+           little_endian(static_cast<std::uint32_t>(colours)) + little_endian(0) + behind_header +
+           rows;
+  }
+};
+
+TEST_CASE("image: BMP of every depth, from below and from above") {
+  struct Case {
+    std::string_view name;
+    Bytes file;
+    Tensor want;
+  };
+  const Tensor two_rows =
+      tensor<std::uint8_t>({2, 1, 3}, {1, 2, 3, 40, 50, 60});  // red, green, blue
+  const Bytes greys = bytes({0, 0, 0, 0, 255, 255, 255, 0});
+  const Bytes colours = bytes({3, 2, 1, 0, 60, 50, 40, 0, 9, 8, 7, 0});
+  const Bytes masks = little_endian(0xFF) + little_endian(0xFF00) + little_endian(0xFF0000);
+  // The header of OS/2: 12 bytes, extents of 16 bits, palette entries of 3 bytes.
+  const Bytes core = bytes("BM") + little_endian(0) + little_endian(0) + little_endian(32) +
+                     little_endian(12) + bytes({2, 0, 1, 0, 1, 0, 1, 0}) +
+                     bytes({3, 2, 1, 60, 50, 40}) + bytes({0b01000000, 0, 0, 0});
+  const std::array cases{
+      Case{"24 bits",
+           Bmp{.width = 1, .height = 2, .rows = bytes({60, 50, 40, 0, 3, 2, 1, 0})}.file(),
+           two_rows.clone()},
+      Case{"from above",
+           Bmp{.width = 1, .height = -2, .rows = bytes({3, 2, 1, 0, 60, 50, 40, 0})}.file(),
+           two_rows.clone()},
+      Case{"32 bits",
+           Bmp{.width = 1, .height = -2, .bits = 32, .rows = bytes({3, 2, 1, 9, 60, 50, 40, 0})}
+               .file(),
+           two_rows.clone()},
+      Case{"masks",
+           Bmp{.width = 1,
+               .height = -2,
+               .bits = 32,
+               .compression = 3,
+               .behind_header = masks,
+               .rows = bytes({1, 2, 3, 0, 40, 50, 60, 0})}
+               .file(),
+           two_rows.clone()},
+      Case{"16 bits",
+           Bmp{.width = 2, .height = 1, .bits = 16, .rows = bytes({0x1F, 0, 0xFF, 0x7F})}.file(),
+           tensor<std::uint8_t>({1, 2, 3}, {0, 0, 255, 255, 255, 255})},
+      Case{"grey",
+           Bmp{.width = 3,
+               .height = 1,
+               .bits = 8,
+               .colours = 2,
+               .behind_header = greys,
+               .rows = bytes({1, 0, 1, 0})}
+               .file(),
+           tensor<std::uint8_t>({1, 3, 1}, {255, 0, 255})},
+      Case{"4 bits",
+           Bmp{.width = 3,
+               .height = 1,
+               .bits = 4,
+               .colours = 3,
+               .behind_header = colours,
+               .rows = bytes({0x12, 0x00, 0, 0})}
+               .file(),
+           tensor<std::uint8_t>({1, 3, 3}, {40, 50, 60, 7, 8, 9, 1, 2, 3})},
+      Case{"1 bit", core, tensor<std::uint8_t>({1, 2, 3}, {1, 2, 3, 40, 50, 60})},
+  };
+  const TempFolder folder;
+  const std::string path = folder.file("p.bmp");
+  for (const Case& c : cases) {
+    CAPTURE(c.name);
+    write_bytes(path, c.file);
+    CHECK(is_image(path));
+    CHECK(same(read_image(path), c.want));
+    for (std::size_t kept = 0; kept < c.file.size(); ++kept) {
+      write_bytes(path, Bytes(c.file.begin(), c.file.begin() + static_cast<std::ptrdiff_t>(kept)));
+      CHECK_THROWS_AS(read_image(path), UserError);
+    }
+  }
+  // A table whose first column is called BMI is none.
+  write_bytes(path, bytes("BMI,age,risk\n21.5,40,0.1\n"));
+  CHECK_FALSE(is_image(path));
+}
+
+TEST_CASE("image: alpha that is opaque in every pixel is left out") {
+  const TempFolder folder;
+  const std::string path = folder.file("p.png");
+  write_bytes(path, png(header(2, 1, 8, 6), bytes({0, 1, 2, 3, 255, 4, 5, 6, 255})));
+  CHECK(same(read_image(path), tensor<std::uint8_t>({1, 2, 3}, {1, 2, 3, 4, 5, 6})));
+  write_bytes(path, png(header(2, 1, 8, 4), bytes({0, 7, 255, 8, 255})));
+  CHECK(same(read_image(path), tensor<std::uint8_t>({1, 2, 1}, {7, 8})));
+  // A transparent colour that no pixel has.
+  write_bytes(path,
+              k_signature + header(2, 1, 8, 0) + chunk("tRNS", bytes({0, 9})) +
+                  chunk("IDAT", deflate(bytes({0, 1, 2}), Wrapper::zlib)) + chunk("IEND", {}));
+  CHECK(same(read_image(path), tensor<std::uint8_t>({1, 2, 1}, {1, 2})));
+}
+
 TEST_CASE("image: PGM and PPM in text and binary, with comments and scaling") {
   struct Case {
     std::string_view name;
@@ -253,12 +369,43 @@ TEST_CASE("image: files that lie are refused with the reason") {
       Case{"PGM too long", bytes("P5 2 2 255\n12345"), "has 5 bytes of values"},
       Case{"PGM above", bytes("P2 1 1 15 16"), "has value 16 above 15"},
       Case{"PGM words", bytes("P2 2 1 15 1 x"), "has no valid value"},
-      Case{"alpha", png(header(2, 1, 8, 6), row), "with transparency"},
-      Case{"grey with alpha", png(header(2, 1, 8, 4), row), "with transparency"},
+      Case{"alpha",
+           png(header(1, 1, 8, 6), bytes({0, 1, 2, 3, 254})),
+           "is a PNG image with transparent pixels"},
+      Case{"grey with alpha",
+           png(header(1, 1, 8, 4), bytes({0, 1, 0})),
+           "is a PNG image with transparent pixels"},
       Case{"a transparent colour",
-           k_signature + header(2, 1, 8, 0) + chunk("tRNS", bytes({0, 7})) +
+           k_signature + header(2, 1, 8, 0) + chunk("tRNS", bytes({0, 2})) +
                chunk("IDAT", deflate(row, Wrapper::zlib)) + chunk("IEND", {}),
-           "with transparency"},
+           "is a PNG image with transparent pixels"},
+      Case{"BMP of no width", Bmp{.height = 1}.file(), "has 0 x 1 pixels"},
+      Case{"BMP too large", Bmp{.width = 1 << 15, .height = 1}.file(), "1 to 16384 a side"},
+      Case{"BMP of 2 bits",
+           Bmp{.width = 1, .height = 1, .bits = 2}.file(),
+           "is a BMP image of 2 bits a pixel"},
+      Case{"BMP with run lengths",
+           Bmp{.width = 1, .height = 1, .bits = 8, .compression = 1}.file(),
+           "is a compressed BMP image"},
+      Case{"BMP too short", Bmp{.width = 9, .height = 9}.file(), "is cut off"},
+      Case{"BMP beyond its palette",
+           Bmp{.width = 1,
+               .height = 1,
+               .bits = 8,
+               .colours = 1,
+               .behind_header = bytes({0, 0, 0, 0}),
+               .rows = bytes({7, 0, 0, 0})}
+               .file(),
+           "has colour 7 of a palette of 1 colours"},
+      Case{"BMP without red",
+           Bmp{.width = 1,
+               .height = 1,
+               .bits = 32,
+               .compression = 3,
+               .behind_header = little_endian(0) + little_endian(1) + little_endian(2),
+               .rows = bytes({0, 0, 0, 0})}
+               .file(),
+           "without bits of one of its colours"},
       Case{"a palette that is missing", png(header(2, 1, 8, 3), row), "cannot be read"},
       Case{"an interlace that is not known", png(header(2, 1, 8, 0, 2), row), "cannot be read"},
       Case{"no pixels", png(header(0, 1, 8, 0), row), "has 0 x 1 pixels"},

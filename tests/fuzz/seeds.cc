@@ -151,6 +151,24 @@ std::vector<std::string> idx_gz_seeds() {
   return seeds;
 }
 
+std::vector<std::string> bmp_seeds() {
+  using namespace std::string_literals;
+  const std::string info = "BM\0\0\0\0\0\0\0\0"s;
+  const std::string rest = "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"s;
+  const auto file = [&](int offset, int bits, int compression, const std::string& behind) {
+    std::string seed = info + static_cast<char>(offset) + "\0\0\0\x28\0\0\0\2\0\0\0\1\0\0\0\1\0"s;
+    seed += static_cast<char>(bits);
+    seed += '\0';
+    seed += static_cast<char>(compression);
+    return seed + "\0\0\0"s + rest + behind;
+  };
+  return {
+      file(54, 24, 0, "\1\2\3\4\5\6\0\0"s),
+      file(62, 1, 0, "\0\0\0\0\xff\xff\xff\0\x40\0\0\0"s),
+      file(66, 32, 3, "\xff\0\0\0\0\xff\0\0\0\0\xff\0\1\2\3\4\5\6\7\x08"s),
+  };
+}
+
 std::vector<std::string> jpeg_seeds() {
   using data::testing::JpegOptions;
   // No multiple of a block in either direction.

@@ -13,6 +13,7 @@ std::vector<std::string> graph_seeds();
 std::vector<std::string> csv_seeds();
 std::vector<std::string> idx_seeds();
 std::vector<std::string> idx_gz_seeds();
+std::vector<std::string> bmp_seeds();
 std::vector<std::string> jpeg_seeds();
 std::vector<std::string> npy_seeds();
 std::vector<std::string> text_seeds();

@@ -300,6 +300,8 @@ constexpr std::array k_zip{"PK\x01\x02"sv,
                            "PK\x06\x07"sv,
                            "\xff\xff\xff\xff"sv,
                            "\x01\0\x10\0"sv};
+constexpr std::array k_bmp{
+    "BM"sv, "\x28\0\0\0"sv, "\x0c\0\0\0"sv, "\x03\0\0\0"sv, "\xff\xff\xff\xff"sv, "\0\0\x40\0"sv};
 constexpr std::array k_png{
     "IHDR"sv, "IDAT"sv, "IEND"sv, "PLTE"sv, "\xff\xff\xff\xff"sv, "\0\0\0\0"sv, "\0\0\x40\0"sv};
 constexpr std::array k_json{"{"sv,
@@ -325,6 +327,7 @@ constexpr std::array k_json{"{"sv,
                             "\"kind\": "sv};
 
 constexpr std::array k_targets{
+    Target{"bmp", test_image, bmp_seeds, k_bmp},
     Target{"config", test_config, config_seeds, k_yaml},
     Target{"csv", test_csv, csv_seeds, k_csv},
     Target{"graph", test_graph, graph_seeds, k_graph},
