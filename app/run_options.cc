@@ -259,6 +259,7 @@ data::ImageForm image_form(const config::DataSpec& spec) {
   form.channels = spec.channels.value_or(0);
   form.convert = spec.channels.has_value();
   if (spec.resize == config::DataResize::bilinear) form.resize = data::Resize::bilinear;
+  if (spec.resize == config::DataResize::crop) form.resize = data::Resize::crop;
   return form;
 }
 

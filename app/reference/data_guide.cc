@@ -291,7 +291,8 @@ transparent pixels are an error. A rotation that a camera noted in the file is n
   from `data.split_seed`, so that `data.validation_split`, the end of them, has all classes.
 - Size: all pictures have that of `model.input`, or the one in `data.image_size`. Another size is an
   error that names the file, unless `data.resize: bilinear` has pictures stretched or shrunk to it, each
-  side by itself.
+  side by itself, or `data.resize: crop` cuts them to its proportions around their centre before, so that
+  nothing is distorted.
 - Channels: all pictures have those of `model.input`, unless `data.channels` is 1 (grey) or 3 (RGB), to
   which they are converted then.
 - A file that is no picture, a class without pictures, and a folder within a class are errors. With

@@ -17,7 +17,8 @@ constexpr std::array k_data_labels{Named{DataLabels::stored, "stored"},
 constexpr std::array k_on_bad_sample{Named{OnBadSample::error, "error"},
                                      Named{OnBadSample::skip, "skip"}};
 constexpr std::array k_data_resizes{Named{DataResize::none, "none"},
-                                    Named{DataResize::bilinear, "bilinear"}};
+                                    Named{DataResize::bilinear, "bilinear"},
+                                    Named{DataResize::crop, "crop"}};
 
 /// Extents up to which pictures can be read.
 constexpr double k_largest_picture = 1 << 14;
@@ -166,7 +167,8 @@ void DataSpec::fields(Fields& f) {
            k_data_resizes,
            {.doc = "What happens to pictures of another size. none: an error that names the file; "
                    "bilinear: they are stretched or shrunk, with a triangle filter as wide as a "
-                   "pixel of the smaller picture."});
+                   "pixel of the smaller picture; crop: the largest part around the centre that "
+                   "has the proportions of the size is taken, and stretched or shrunk likewise."});
   f.choice("on_bad_sample",
            on_bad_sample,
            k_on_bad_sample,

@@ -28,7 +28,7 @@ inline constexpr std::array k_data_formats{
 enum class DataLayout { nhwc, nchw };
 
 /// How pictures of another size are brought to the declared one.
-enum class DataResize { none, bilinear };
+enum class DataResize { none, bilinear, crop };
 
 /// Handling of a picture that cannot be decoded.
 enum class OnBadSample { error, skip };

@@ -114,9 +114,24 @@ Tensor in_form(Tensor image, const ImageForm& form, const std::string& path) {
                                 image.shape()[1],
                                 height,
                                 width),
-                    "data.resize: bilinear brings pictures to one size");
+                    "data.resize: crop or bilinear brings pictures to one size");
   }
+  if (form.resize == Resize::crop) image = cropped_to(image, height, width);
   return resize_image(image, height, width);
+}
+
+Tensor cropped_to(const Tensor& image, std::int64_t height, std::int64_t width) {
+  const Shape& shape = image.shape();
+  const std::int64_t rows = std::clamp<std::int64_t>(shape[1] * height / width, 1, shape[0]);
+  const std::int64_t columns = std::clamp<std::int64_t>(shape[0] * width / height, 1, shape[1]);
+  const std::int64_t top = (shape[0] - rows) / 2, left = (shape[1] - columns) / 2;
+  Tensor part(DType::uint8, {rows, columns, shape[2]});
+  for (std::int64_t y = 0; y < rows; ++y) {
+    std::copy_n(image.as<std::uint8_t>() + ((top + y) * shape[1] + left) * shape[2],
+                columns * shape[2],
+                part.as<std::uint8_t>() + y * columns * shape[2]);
+  }
+  return part;
 }
 
 Tensor resize_image(const Tensor& image, std::int64_t height, std::int64_t width) {

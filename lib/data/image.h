@@ -28,6 +28,7 @@ bool is_image(const std::string& path);
 enum class Resize {
   none,      ///< an error
   bilinear,  ///< stretched or shrunk, whatever its proportions, by resize_image()
+  crop,      ///< cut to the proportions of the wanted one around its centre, then likewise
 };
 
 /// The form that pictures are brought to.
@@ -52,6 +53,10 @@ Tensor in_form(Tensor image, const ImageForm& form, const std::string& path);
 /// renormalised. Shapes: [height, width, channels], any two sizes. Dtypes: uint8, computed in
 /// float32, rounded.
 Tensor resize_image(const Tensor& image, std::int64_t height, std::int64_t width);
+
+/// The largest part of the picture around its centre with the proportions of `height` to `width`.
+/// Keras's smart_resize() cuts the same pixels. Shapes: [height, width, channels].
+Tensor cropped_to(const Tensor& image, std::int64_t height, std::int64_t width);
 
 // The readers that read_image() chooses from, and their signatures.
 

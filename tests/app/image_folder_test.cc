@@ -149,7 +149,7 @@ TEST_CASE("image folder: what is wrong in a folder ends a run with 3 and the fil
   const Finished size = train(directory, "size");
   CHECK(size.exit_code == 3);
   CHECK(holds(size.err, "birds/swan/0.pgm: error: is a picture of 27 x 27 pixels"));
-  CHECK(holds(size.err, "data.resize: bilinear"));
+  CHECK(holds(size.err, "data.resize: crop or bilinear"));
   write_text(directory.path() / "birds/swan/0.pgm", "no picture");
   const Finished broken = train(directory, "broken");
   CHECK(broken.exit_code == 3);

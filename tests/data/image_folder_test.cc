@@ -140,7 +140,7 @@ TEST_CASE("image folder: pictures of several kinds are brought to the declared f
   options.pictures.convert = true;
   const std::string size = message_of(options);
   CAPTURE(size);
-  CHECK(contains(size, "(height x width), not 2 x 3 (data.resize: bilinear"));
+  CHECK(contains(size, "(height x width), not 2 x 3 (data.resize: crop or bilinear"));
   CHECK((contains(size, "b/y.ppm") || contains(size, "b/z.jpg")));
   options.pictures.resize = Resize::bilinear;
   const Dataset set = load_dataset(options);

@@ -303,7 +303,7 @@ TEST_CASE("image: pictures are brought to a form, or refused with their own") {
   CAPTURE(message);
   CHECK(contains(message, "p.ppm"));
   CHECK(contains(message, "is a picture of 1 x 2 pixels (height x width), not 2 x 2"));
-  CHECK(contains(message, "data.resize: bilinear"));
+  CHECK(contains(message, "data.resize: crop or bilinear"));
   const Tensor larger = read_image(path, {.height = 3, .width = 4, .resize = Resize::bilinear});
   CHECK(larger.shape() == Shape{3, 4, 3});
 
@@ -330,6 +330,21 @@ TEST_CASE("image: resizing averages what it shrinks and blends what it stretches
   }
   const Tensor picture = counting(DType::uint8, {6, 5, 3});
   CHECK(same(resize_image(picture, 6, 5), picture));
+}
+
+TEST_CASE("image: cropping keeps the middle in the proportions that are wanted") {
+  const Tensor wide = tensor<std::uint8_t>({2, 5, 1}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  CHECK(same(cropped_to(wide, 1, 1), tensor<std::uint8_t>({2, 2, 1}, {1, 2, 6, 7})));
+  CHECK(same(cropped_to(wide, 4, 6), tensor<std::uint8_t>({2, 3, 1}, {1, 2, 3, 6, 7, 8})));
+  CHECK(same(cropped_to(wide, 1, 100), tensor<std::uint8_t>({1, 5, 1}, {0, 1, 2, 3, 4})));
+  CHECK(same(cropped_to(wide, 4, 10), wide));
+  const TempFolder folder;
+  const std::string path = folder.file("p.pgm");
+  write_bytes(path, bytes("P5 4 1 255\n") + bytes({9, 30, 40, 9}));
+  CHECK(same(read_image(path, {.height = 1, .width = 1, .resize = Resize::crop}),
+             tensor<std::uint8_t>({1, 1, 1}, {30})));
+  CHECK(same(read_image(path, {.height = 2, .width = 4, .resize = Resize::crop}),
+             tensor<std::uint8_t>({2, 4, 1}, {30, 33, 38, 40, 30, 33, 38, 40})));
 }
 
 TEST_CASE("image: another program's PNG is read alike") {
