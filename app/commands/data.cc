@@ -13,6 +13,7 @@
 #include "data/dataset.h"
 #include "data/inputs.h"
 #include "data/synthetic_digits.h"
+#include "data/table.h"
 #include "data/tensor_files.h"
 #include "environment.h"
 #include "number_flags.h"
@@ -129,18 +130,26 @@ data::Dataset described(const Info& flags) {
   }
   data::DataOptions options;
   options.format = flags.format;
-  (flags.format.empty() ? options.name : options.path) = flags.name;
+  // A path shows its format, unless it has the name of a known set.
+  if (options.format.empty() && data::find_set(flags.name) == nullptr) {
+    options.format = data::format_at(flags.name);
+  }
+  (options.format.empty() ? options.name : options.path) = flags.name;
   options.verify = true;
   if (!flags.layout.empty()) options.layout = data::layout_named(flags.layout);
   if (!flags.target.empty()) {
     options.table = {.target = flags.target, .on_missing = config::OnMissing::fill};
   }
-  if (flags.format == "text") options.text = text_spec(flags.tokens);
+  if (options.format == "text") options.text = text_spec(flags.tokens);
   if (!flags.text_column.empty()) {
     options.text = text_spec(flags.tokens.empty() ? "word" : flags.tokens);
     options.text->column = flags.text_column;
   }
   options.search_paths = data_search_paths("");
+  // Pictures of any form can be looked at.
+  options.pictures.resize = data::Resize::bilinear;
+  options.pictures.convert = true;
+  if (options.format == "npz" && data::find_dataset(options)) name_parts(options);
   return data::load_dataset(options);
 }
 
@@ -196,6 +205,27 @@ void print_samples(const data::Dataset& set) {
   }
 }
 
+/// Of pictures that have another form than a sample.
+void print_forms(const data::PictureForms& forms, const Shape& sample) {
+  if (forms.resized > 0) {
+    print_line("resized: {} pictures, as sizes are {} to {} x {} to {} pixels (data.resize)",
+               forms.resized,
+               forms.least_height,
+               forms.most_height,
+               forms.least_width,
+               forms.most_width);
+  }
+  if (forms.converted > 0) {
+    print_line("converted to {}: {} pictures (data.channels: {})",
+               sample[2] == 1 ? "grey" : "RGB",
+               forms.converted,
+               sample[2]);
+  }
+}
+
+/// Longer lists of classes are left out.
+constexpr std::size_t k_most_names = 20;
+
 int info(const Info& flags) {
   const data::Dataset set = described(flags);
   if (!flags.sheet.empty())
@@ -224,6 +254,10 @@ int info(const Info& flags) {
     report.train_samples = set.train.samples();
     report.test_samples = set.test.samples();
     report.left_out_samples = set.left_out;
+    if (set.pictures) {
+      report.resized_samples = set.pictures->resized;
+      report.converted_samples = set.pictures->converted;
+    }
     report.train_per_class = histogram(set.train, set.classes);
     report.test_per_class = histogram(set.test, set.classes);
     report.content_hash = data::content_hash(set);
@@ -266,6 +300,7 @@ int info(const Info& flags) {
     if (!config.empty()) print_line("a config takes them with {}", config);
   }
   print_line("from {}", set.source);
+  if (set.pictures) print_forms(*set.pictures, set.sample_shape);
   if (set.left_out > 0) print_line("left out: {} samples that cannot be read", set.left_out);
   if (const std::string layout = layout_text(set); !layout.empty()) fmt::print("{}\n", layout);
   const bool lists_classes = !set.class_names.empty() && !set.predicts_tokens();
@@ -327,11 +362,13 @@ std::function<int()> declare_data(CLI::App& command) {
   CLI::App* info_command =
       command.add_subcommand("info", "show the contents of a data set, with checksums");
   info_command
-      ->add_option("NAME", info_flags->name, "a known set, a config, or with --format a path")
+      ->add_option(
+          "NAME", info_flags->name, "a known set, a config, or the path of a file or folder")
       ->required();
   info_command->add_option("--format",
                            info_flags->format,
-                           fmt::format("how the files at the path are stored: {}",
+                           fmt::format("how the files at the path are stored, where their names "
+                                       "do not show it: {}",
                                        fmt::join(data::dataset_formats(), ", ")));
   info_command
       ->add_option("--layout", info_flags->layout, "of samples in NPZ and IDX files: nhwc or nchw")

@@ -384,9 +384,11 @@ beginning of the split, so that the accuracy is that of its streams.
 
 ## Keeping track
 
-`data.sha256` in the config makes a run refuse a file that changed; `halfstep data info` prints the
-sum. A run directory knows its data: `eval` and `predict` find it again as long as the file is where it
-was.)";
+`halfstep data info PATH` shows the contents of a file or folder, and finds the format by names: `.npz`, `.csv`,
+`.tsv` and `.txt`, folders with the files of IDX or CIFAR, and folders of folders with pictures, which it brings to
+the size of the first one, whatever theirs are. `data.sha256` in the config makes a run refuse a file that changed;
+`halfstep data info` prints the sum. A run directory knows its data: `eval` and `predict` find it again as long as
+the file is where it was.)";
 
 }  // namespace
 

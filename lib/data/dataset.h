@@ -140,6 +140,10 @@ void name_classes(Dataset& dataset, const std::vector<std::string>& names, const
 /// Errors: UserError(config) as load_dataset.
 bool find_dataset(const DataOptions& options);
 
+/// The format of the file or folder at `path`, by its name and those of the files in it; "" where
+/// they show none.
+std::string format_at(const std::string& path);
+
 /// All names load_dataset knows, alphabetically.
 std::vector<std::string> dataset_names();
 

@@ -241,15 +241,28 @@ std::int64_t leave_out(Split& split,
   return std::ssize(bad);
 }
 
+/// Adds a picture to the forms of those before it.
+void add_form(std::optional<PictureForms>& forms, const Shape& stored, const ImageForm& form) {
+  if (!forms) forms = PictureForms{stored[0], stored[0], stored[1], stored[1]};
+  forms->least_height = std::min(forms->least_height, stored[0]);
+  forms->most_height = std::max(forms->most_height, stored[0]);
+  forms->least_width = std::min(forms->least_width, stored[1]);
+  forms->most_width = std::max(forms->most_width, stored[1]);
+  forms->resized += stored[0] != form.height || stored[1] != form.width ? 1 : 0;
+  forms->converted += stored[2] != form.channels ? 1 : 0;
+}
+
 /// Reads pictures on all threads, and sets the problem of each that cannot be decoded, if that is
 /// no error. Errors: that of the first picture that has one.
 Split read_pictures(const std::vector<LabelledPicture>& pictures,
                     const ImageForm& form,
-                    std::vector<std::string>* problems) {
+                    std::vector<std::string>* problems,
+                    std::optional<PictureForms>& forms) {
   const auto count = static_cast<std::int64_t>(pictures.size());
   Split split{Tensor(DType::uint8, {count, form.height, form.width, form.channels}),
               Tensor(DType::int32, {count})};
   const std::size_t bytes = split.images.bytes() / pictures.size();
+  std::vector<Shape> stored(pictures.size());
   const auto read = [&](std::size_t i) {
     const LabelledPicture& picture = pictures[i];
     Tensor decoded;
@@ -260,6 +273,7 @@ Split read_pictures(const std::vector<LabelledPicture>& pictures,
       (*problems)[i] = error.problems().front().message;
       return;
     }
+    stored[i] = decoded.shape();
     const Tensor image = in_form(std::move(decoded), form, picture.path);
     std::memcpy(split.images.as<std::byte>() + i * bytes, image.as<std::byte>(), bytes);
     split.labels.as<std::int32_t>()[i] = picture.label;
@@ -267,6 +281,9 @@ Split read_pictures(const std::vector<LabelledPicture>& pictures,
   parallel_for(count, 16, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) read(static_cast<std::size_t>(i));
   });
+  for (const Shape& shape : stored) {
+    if (shape.rank() > 0) add_form(forms, shape, form);
+  }
   return split;
 }
 
@@ -325,7 +342,8 @@ Dataset load_image_folder(const SetDef&, const DataOptions& options, std::span<c
   Dataset dataset;
   const auto read = [&](const std::vector<LabelledPicture>& pictures) {
     std::vector<std::string> problems(pictures.size());
-    Split split = read_pictures(pictures, form, options.skip_bad_samples ? &problems : nullptr);
+    Split split = read_pictures(
+        pictures, form, options.skip_bad_samples ? &problems : nullptr, dataset.pictures);
     dataset.left_out += leave_out(split, pictures, problems, folder, options.path);
     return split;
   };

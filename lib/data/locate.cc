@@ -1,8 +1,10 @@
 #include <fmt/ranges.h>
 
+#include <array>
 #include <filesystem>
 #include <optional>
 
+#include "config/data_spec.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "data/file_kind.h"
@@ -193,7 +195,50 @@ Located locate_format(const SetDef& def, const DataOptions& options) {
           : fmt::format("the folder must hold {}, with or without .gz", def.files[0].name));
 }
 
+/// The format of files that have one of these endings, perhaps with .gz behind it.
+struct Ending {
+  std::string_view ending;
+  config::DataFormat format;
+};
+constexpr std::array k_endings{Ending{".npz", config::DataFormat::npz},
+                               Ending{".csv", config::DataFormat::csv},
+                               Ending{".tsv", config::DataFormat::csv},
+                               Ending{".txt", config::DataFormat::text}};
+
+std::string format_of_file(std::string_view path) {
+  if (path.ends_with(".gz")) path.remove_suffix(3);
+  for (const Ending& each : k_endings) {
+    if (path.ends_with(each.ending)) {
+      return std::string(config::name_of(each.format, config::k_data_formats));
+    }
+  }
+  return {};
+}
+
 }  // namespace
+
+std::string format_at(const std::string& path) {
+  if (is_file(path)) return format_of_file(path);
+  if (!is_folder(path)) return {};
+  for (const SetDef& def : formats()) {
+    if (def.files.empty()) continue;
+    for (const std::string_view sub : {std::string_view(), def.folder}) {
+      if (search_folder(def, join(path, sub)).missing.empty()) return std::string(def.name);
+    }
+  }
+  std::error_code error;
+  bool texts = false;
+  for (fs::directory_iterator each(path, error); !error && each != fs::directory_iterator();
+       each.increment(error)) {
+    const std::string name = each->path().filename().string();
+    if (name.starts_with('.')) continue;
+    if (is_folder(each->path().string())) {
+      return std::string(config::name_of(config::DataFormat::image_folder, config::k_data_formats));
+    }
+    texts = texts || format_of_file(name) == "text";
+  }
+  return texts ? "text" : "";
+}
 
 Located locate(const DataOptions& options) {
   const auto config_error = [&](std::string message, std::string hint) {

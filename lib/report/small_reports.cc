@@ -125,6 +125,12 @@ void DataReport::fields(Fields& f) {
   f("left_out_samples",
     left_out_samples,
     {.doc = "number of those in the files that cannot be read or lack a value", .may_lack = true});
+  f("resized_samples",
+    resized_samples,
+    {.doc = "pictures of an image_folder that had another size", .may_lack = true});
+  f("converted_samples",
+    converted_samples,
+    {.doc = "pictures of an image_folder that had other channels", .may_lack = true});
   f("train_per_class", train_per_class, "by label");
   f("test_per_class", test_per_class, "by label");
   f("content_hash", content_hash, "of samples and labels");

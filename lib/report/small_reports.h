@@ -83,6 +83,7 @@ struct DataReport {
   std::string dtype, layout;
   std::int64_t train_samples = 0, test_samples = 0;
   std::int64_t left_out_samples = 0;
+  std::int64_t resized_samples = 0, converted_samples = 0;
   std::optional<std::vector<std::int64_t>> train_per_class, test_per_class;
   std::string content_hash;
   std::vector<DataFile> files;

@@ -139,6 +139,20 @@ TEST_CASE("image folder: a run names its classes in reports, evaluations and pre
   CHECK(holds(info.out, "classes: owl, swan"));
   CHECK_FALSE(holds(info.out, "stored as"));
   CHECK(holds(info.out, "of 80 files"));
+  CHECK_FALSE(holds(info.out, "resized"));
+  // A folder that was never described: its format shows, and its pictures may differ.
+  write_picture(directory, "birds/swan/large.pgm", 50, 200);
+  write_text(directory.path() / "birds/swan/rgb.ppm", "P6 1 1 255\nabc");
+  const Finished mixed = halfstep({"data", "info", "birds"}, directory.path());
+  CAPTURE(mixed.err);
+  CHECK(mixed.exit_code == 0);
+  CHECK(holds(mixed.out, "82 training and 0 test images of [28, 28, 1] uint8, 2 classes"));
+  CHECK(holds(mixed.out,
+              "\nresized: 2 pictures, as sizes are 1 to 50 x 1 to 50 pixels (data.resize)\n"));
+  CHECK(holds(mixed.out, "\nconverted to grey: 1 pictures (data.channels: 1)\n"));
+  const Json json =
+      Json::parse(halfstep({"data", "info", "birds", "--json"}, directory.path()).out);
+  CHECK(json.at("resized_samples") == 2);
 }
 
 TEST_CASE("image folder: what is wrong in a folder ends a run with 3 and the file's name") {

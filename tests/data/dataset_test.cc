@@ -161,7 +161,39 @@ TEST_CASE("dataset: CIFAR is found in the folder its archive unpacks to") {
   CHECK(ten.test.samples() == 2);
   CHECK(ten.sample_shape == Shape{32, 32, 3});
   CHECK(ten.class_names[9] == "truck");
-  CHECK(load_dataset(formatted("cifar100", folder.file("plain"))).classes == 100);
+  const Dataset hundred = load_dataset(formatted("cifar100", folder.file("plain")));
+  CHECK(hundred.classes == 100);
+  CHECK(hundred.class_names[99] == "worm");
+  DataOptions own = formatted("cifar100", folder.file("plain"));
+  for (int i = 0; i < 100; ++i) own.class_names.push_back(fmt::format("c{}", i));
+  CHECK(load_dataset(own).class_names[99] == "c99");
+}
+
+TEST_CASE("dataset: a path shows its format") {
+  const TempFolder folder;
+  const auto of = [&](const std::string& name) { return format_at(folder.file(name)); };
+  for (const auto& [name, format] : {std::pair("a.npz", "npz"),
+                                     std::pair("b.tsv", "csv"),
+                                     std::pair("c.csv.gz", "csv"),
+                                     std::pair("d/e.txt", "text"),
+                                     std::pair("f/train.csv", "csv"),
+                                     std::pair("g/cat/1.png", "image_folder"),
+                                     std::pair("h.bin", ""),
+                                     std::pair("i/notes.md", "")}) {
+    CAPTURE(name);
+    write_bytes(folder.file(name), bytes("x"));
+    const std::string top = std::string(name).substr(0, std::string(name).find('/'));
+    CHECK(of(top) == format);
+  }
+  for (const std::string name : {"train", "test"}) {
+    write_bytes(folder.file("j/cifar-100-binary/" + name + ".bin"), Bytes(3074));
+  }
+  CHECK(of("j") == "cifar100");
+  CHECK(of("j/cifar-100-binary") == "cifar100");
+  write_bytes(folder.file("k/" + std::string(k_train_images)), bytes("x"));
+  write_bytes(folder.file("k/" + std::string(k_train_labels)), bytes("x"));
+  CHECK(of("k") == "idx");
+  CHECK(of("nothing") == "");
 }
 
 TEST_CASE("dataset: by path, labels tell the number of classes") {

@@ -145,6 +145,11 @@ TEST_CASE("image folder: pictures of several kinds are brought to the declared f
   options.pictures.resize = Resize::bilinear;
   const Dataset set = load_dataset(options);
   CHECK(set.sample_shape == Shape{2, 3, 3});
+  REQUIRE(set.pictures.has_value());
+  CHECK(set.pictures->resized == 2);
+  CHECK(set.pictures->converted == 2);
+  CHECK(set.pictures->least_height == 2);
+  CHECK(set.pictures->most_width == 8);
   std::vector<int> found = values(set.train);
   std::sort(found.begin(), found.end());
   CHECK(found == std::vector<int>{10, 20, 30});
