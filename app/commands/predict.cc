@@ -1,7 +1,9 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -18,6 +20,7 @@
 #include "data/image.h"
 #include "data/image_folder.h"
 #include "data/inputs.h"
+#include "data/table.h"
 #include "data/tensor_files.h"
 #include "data/text_tokens.h"
 #include "open_device.h"
@@ -64,6 +67,7 @@ struct Preparation {
   bool skips_bad_pictures = false;    ///< of folders; files that are named must be read
   std::optional<TableColumns> table;  ///< that was trained on
   std::optional<TextWindows> text;    ///< likewise
+  std::optional<data::Cifar> cifar;   ///< likewise, of its binary files
   data::DataOptions several;          ///< its `inputs` are those of a model of several; else empty
 };
 
@@ -84,11 +88,15 @@ Tensor read_several(const std::string& path, const data::DataOptions& options) {
   return read_inputs(npz, "x_", options, false);
 }
 
-/// The arrays of a PNG, JPEG, PGM, PPM, IDX, NPY or NPZ file (its array x, x_test or images, or the
-/// only one), the rows of a CSV file, or the windows of a text.
+/// The arrays of a PNG, JPEG, BMP, PGM, PPM, IDX, NPY or NPZ file (its array x, images, x_test or
+/// test_images, or the only one), the samples of a file of CIFAR, the rows of a CSV file, or the
+/// windows of a text.
 Tensor read_samples(const std::string& path, const Preparation& preparation) {
   if (data::is_image(path)) return data::read_image(path, preparation.pictures);
   if (path.ends_with(".npy")) return data::read_npy(data::read_file(path), path);
+  if (preparation.cifar && path.ends_with(".bin")) {
+    return data::read_cifar(std::array{path}, *preparation.cifar).images;
+  }
   if (!path.ends_with(".npz")) {
     if (const auto& text = preparation.text) {
       return preparation.table ? data::read_column_texts(
@@ -103,7 +111,7 @@ Tensor read_samples(const std::string& path, const Preparation& preparation) {
     return data::read_features(path, preparation.table->spec, preparation.table->encoding);
   }
   const data::NpzReader npz(path);
-  for (const char* name : {"x", "images", "x_test"}) {
+  for (const char* name : {"x", "images", "x_test", "test_images"}) {
     if (npz.contains(name)) return npz.read(name);
   }
   const std::vector<std::string> names = npz.names();
@@ -111,7 +119,8 @@ Tensor read_samples(const std::string& path, const Preparation& preparation) {
   throw UserError(
       ErrorKind::data,
       {path, 0, 0, ""},
-      fmt::format("has {} arrays and none is called x, images or x_test", names.size()));
+      fmt::format("has the arrays {}, and none is called x, images, x_test or test_images",
+                  fmt::join(names, ", ")));
 }
 
 struct InputFile {
@@ -254,6 +263,12 @@ Asked read_inputs(const PredictFlags& state,
   return asked;
 }
 
+std::optional<data::Cifar> cifar_of(const config::DataSpec& spec) {
+  if (spec.format == config::DataFormat::cifar10 || spec.name == "cifar10") return data::Cifar::ten;
+  const bool hundred = spec.format == config::DataFormat::cifar100 || spec.name == "cifar100";
+  return hundred ? std::optional(data::Cifar::hundred) : std::nullopt;
+}
+
 int predict(const PredictFlags& state) {
   apply_logging(state.run);
   UsedRun used = load_trained_run(state.run, state.checkpoint);
@@ -265,6 +280,7 @@ int predict(const PredictFlags& state) {
   preparation.layout.where = spec.where("data.layout");
   preparation.scale = spec.data.scale;
   preparation.several = data_options(used.config);
+  preparation.cifar = cifar_of(spec.data);
   if (spec.data.format == config::DataFormat::image_folder) {
     preparation.pictures = image_form(spec.data);
     preparation.skips_bad_pictures = spec.data.on_bad_sample == config::OnBadSample::skip;

@@ -300,9 +300,11 @@ transparent pixels are an error. A rotation that a camera noted in the file is n
   folders whose names begin with a dot are left out anyway.
 
 All pictures are read when a run begins and are kept as bytes. `predict` treats pictures as training did,
-and leaves out those of a folder that cannot be decoded if training did. It reads the same files, IDX, NPY
-and NPZ files (their array `x`, `images` or `x_test`, or the only one), and folders of pictures. After training
-on other formats it does not resize: pictures have the size and the channels that the model was trained on.
+and leaves out those of a folder that cannot be decoded if training did. Where training met no other size,
+`predict ... --set data.resize=crop` brings pictures to that of the model. It reads the same files, IDX, NPY and
+NPZ files (their array `x`, `images`, `x_test` or `test_images`, or the only one), after training on CIFAR files of
+that format, and folders of pictures. After training on other formats it does not resize: pictures have the size and
+the channels that the model was trained on.
 
 )";
 

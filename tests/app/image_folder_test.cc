@@ -128,6 +128,14 @@ TEST_CASE("image folder: a run names its classes in reports, evaluations and pre
   REQUIRE(resized.exit_code == 0);
   CHECK(final_hash(directory, "resized") == final_hash(directory, "run"));
   CHECK(holds(halfstep({"predict", "resized", "large.pgm"}, directory.path()).out, "  swan "));
+  // A run that met no other size says nothing about them, so that each use may.
+  const Finished cropped =
+      halfstep({"predict", "run", "large.pgm", "--set", "data.resize=crop"}, directory.path());
+  CAPTURE(cropped.err);
+  CHECK(cropped.exit_code == 0);
+  CHECK(holds(cropped.out, "  swan "));
+  CHECK(halfstep({"predict", "resized", "large.pgm", "--set", "data.resize=crop"}, directory.path())
+            .exit_code == 2);
 
   const Finished info =
       halfstep({"data", "info", "birds", "--format", "image_folder", "--sheet", "sheet.png"},
