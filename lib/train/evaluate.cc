@@ -138,6 +138,7 @@ struct Predicted {
   std::int64_t before = 0;   ///< those of the outputs before, likewise
   std::int64_t label = 0;    ///< offset of the labels in those of a sample
   std::int64_t classes = 0;  ///< that predictions are counted by; 0: they are not
+  std::int64_t targets = 1;  ///< values of a label; several are those of its classes
 };
 
 /// `plan` evaluates `batch` samples.
@@ -153,13 +154,18 @@ std::vector<Predicted> predicted(const Session& session,
     now.fetch = output.named("predictions");
     const std::size_t index = all.size() - 1;
     const bool several = !dataset.outputs.empty();
-    now.classes = several                             ? dataset.outputs[index].classes
-                  : rows.labels.dtype == DType::int32 ? dataset.classes
-                                                      : 0;
+    const Shape label =
+        several ? dataset.outputs[index].shape : Shape(rows.labels.shape.dims().subspan(1));
     // Of labels that are no class numbers, one prediction for each sample.
     const bool values = several && output.has_values();
     if (!values && plan.graph().has_fetch(now.fetch))
       now.each = plan.fetch(now.fetch).shape[0] / batch;
+    if (dataset.has_class_numbers(index)) {
+      now.classes = several ? dataset.outputs[index].classes : dataset.classes;
+    } else if (!output.has_values() && output.loss->label_kind() == nn::LabelKind::targets &&
+               label.rank() > 0 && label.elements() == now.each * label.back()) {
+      now.classes = now.targets = label.back();
+    }
     const bool counted = now.each > 0 && now.classes > 1 && now.classes <= k_most_confused &&
                          !dataset.predicts_tokens();
     if (!counted) now.classes = 0;
@@ -169,13 +175,25 @@ std::vector<Predicted> predicted(const Session& session,
   return all;
 }
 
+/// The class of the label at element `at`: its number, or that of the largest of its targets.
+std::int64_t class_at(const TensorView& labels, std::int64_t at, std::int64_t targets) {
+  if (targets == 1) return static_cast<std::int64_t>(element_as_double(labels, at));
+  std::int64_t best = 0;
+  for (std::int64_t i = 1; i < targets; ++i) {
+    if (element_as_double(labels, at + i) > element_as_double(labels, at + best)) best = i;
+  }
+  return best;
+}
+
 /// Counts the predictions of a sample whose labels begin at element `label` of `labels`.
 void count(Confusion& confusion,
            const TensorView& labels,
            std::int64_t label,
+           std::int64_t targets,
            std::span<const std::int64_t> predictions) {
   for (const std::int64_t prediction : predictions) {
-    const auto row = static_cast<std::int64_t>(element_as_double(labels, label++));
+    const std::int64_t row = class_at(labels, label, targets);
+    label += targets;
     if (row < confusion.classes && prediction < confusion.classes) {
       ++confusion.counts[static_cast<std::size_t>(row * confusion.classes + prediction)];
     }
@@ -303,6 +321,7 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
           count(output.confusion,
                 rows.labels,
                 sample * values_of_label + of.label,
+                of.targets,
                 {of_sample, static_cast<std::size_t>(of.each)});
         }
         of_sample += of.each;

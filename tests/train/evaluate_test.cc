@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <ostream>
+#include <vector>
 
 #include "train/fixture.h"
 #include "train/session.h"
@@ -46,6 +48,37 @@ TEST_CASE("evaluate: the confusion matrix counts what the predictions say") {
   }
   CHECK(test.outputs[0].confusion.counts == counted.counts);
   CHECK(test.metrics.at("accuracy") == doctest::Approx(static_cast<double>(right) / 60));
+}
+
+TEST_CASE("evaluate: one-hot labels are counted by the class of their 1") {
+  data::Dataset one_hot;
+  one_hot.classes = 10;
+  one_hot.sample_shape = digits().sample_shape;
+  const auto labelled = [](const data::Split& split) {
+    const std::int64_t samples = split.samples();
+    data::Split copy{split.images.clone(), Tensor(DType::float32, {samples, 10})};
+    std::ranges::fill(copy.labels.span<float>(), 0.0F);
+    for (std::int64_t i = 0; i < samples; ++i) {
+      copy.labels.as<float>()[i * 10 + split.labels.as<std::int32_t>()[i]] = 1;
+    }
+    return copy;
+  };
+  one_hot.train = labelled(digits().train);
+  one_hot.test = labelled(digits().test);
+  TinyRun tiny;
+  tiny.loss = "categorical_crossentropy";
+  Run run(tiny.spec(), {}, one_hot);
+  const TrainResult result = run.finish();
+  REQUIRE(result.test);
+  const OutputPredictions& output = result.test->outputs[0];
+  REQUIRE(output.predictions.size() == 60);
+  REQUIRE(output.confusion.classes == 10);
+  Confusion counted{10, std::vector<std::int64_t>(100, 0)};
+  for (std::size_t i = 0; i < 60; ++i) {
+    const std::int32_t label = digits().test.labels.as<std::int32_t>()[i];
+    ++counted.counts[static_cast<std::size_t>(label * 10 + output.predictions[i])];
+  }
+  CHECK(output.confusion.counts == counted.counts);
 }
 
 }  // namespace halfstep::train
