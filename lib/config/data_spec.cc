@@ -47,8 +47,8 @@ void TableSpec::fields(Fields& f) {
   f.choice("on_missing",
            on_missing,
            k_on_missing,
-           {.doc = "A row without a value: error; fill: the mean of the column, or none of its "
-                   "categories; skip: the row is left out."});
+           {.doc = "A row without a value: error; fill: the mean of the column, none of its "
+                   "categories, or an empty text; skip: the row is left out."});
   f.choice("on_unknown",
            on_unknown,
            k_on_unknown,

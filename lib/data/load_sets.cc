@@ -168,6 +168,14 @@ Dataset load_npz_set(const SetDef&,
   diagnostics.throw_if_any(ErrorKind::data);
   if (options.sample_weight.empty()) return dataset;
   dataset.train.weights = npz.read(options.sample_weight + "_train");
+  if (tests && !npz.contains(options.sample_weight + "_test")) {
+    throw UserError(
+        ErrorKind::data,
+        in_file(files[0]),
+        fmt::format("has a test set, but no array {}_test with the weights of its samples",
+                    options.sample_weight),
+        fmt::format("it has {}", there()));
+  }
   if (tests) dataset.test.weights = npz.read(options.sample_weight + "_test");
   return dataset;
 }

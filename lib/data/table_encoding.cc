@@ -193,9 +193,10 @@ std::vector<std::int64_t> whole_rows(const CsvFile& file,
           file,
           row,
           fmt::format("there is no value in the column {}", in_quotes(file.columns()[*gap])),
-          *gap == needed.front()
-              ? "data.table.on_missing: skip leaves such rows out"
-              : "data.table.on_missing: fill puts the mean, skip leaves such rows out");
+          *gap == needed.front() ? "data.table.on_missing: skip leaves such rows out"
+                                 : "data.table.on_missing: fill puts the mean, no category or an "
+                                   "empty text, skip leaves "
+                                   "such rows out");
     }
   }
   if (rows.empty()) {

@@ -107,7 +107,8 @@ std::vector<double> read_class_weights(const config::RunSpec& spec,
       diagnostics.error(
           given.where,
           fmt::format(
-              "'{}' is not a class of this model, which has 0 to {}", given.name, *classes - 1));
+              "'{}' is not a class of this model, which has 0 to {}", given.name, *classes - 1),
+          "'halfstep data info CONFIG' lists the classes by their numbers");
     } else {
       weights[static_cast<std::size_t>(number)] = given.number;
     }

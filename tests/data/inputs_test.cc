@@ -95,6 +95,12 @@ TEST_CASE("inputs: an archive may have no test set, and weights of samples") {
   const Dataset set = two.load();
   CHECK(set.test.samples() == 0);
   CHECK(set.train.weights.as<float>()[2] == 2);
+  const TwoInputs whole;
+  two.arrays.clear();
+  for (const auto& [name, array] : whole.arrays) two.put(name, array.clone());
+  two.put("w_train", counting(DType::float32, {3}));
+  CHECK_THROWS_WITH_AS(
+      two.load(), doctest::Contains("has a test set, but no array w_test"), UserError);
 }
 
 TEST_CASE("inputs: channels that are first in the file are last in the sample") {
