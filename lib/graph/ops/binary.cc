@@ -117,10 +117,12 @@ std::vector<Value> gradient_squared_difference(const GradientContext& c) {
 
 std::vector<Value> gradient_select(const GradientContext& c) {
   const Rule r{c};
-  const Value zero = r.scalar(0);
+  const std::string_view op = c.node.op;
+  // The condition of Select may be a vector of rows; its operands have one shape.
+  const Value zero = op == "SelectV2" ? r.scalar(0) : r.op("ZerosLike", c.dy[0]);
   std::vector<Value> dx(3);
-  if (wants(c, 1)) dx[1] = r.fit(1, r.op("SelectV2", c.input(0), c.dy[0], zero));
-  if (wants(c, 2)) dx[2] = r.fit(2, r.op("SelectV2", c.input(0), zero, c.dy[0]));
+  if (wants(c, 1)) dx[1] = r.fit(1, r.op(op, c.input(0), c.dy[0], zero));
+  if (wants(c, 2)) dx[2] = r.fit(2, r.op(op, c.input(0), zero, c.dy[0]));
   return dx;
 }
 
