@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <set>
 #include <utility>
@@ -16,6 +18,11 @@ volatile std::sig_atomic_t g_interrupt = 0;
 volatile std::sig_atomic_t g_preempt = 0;
 /// The previous handlers, by signal.
 std::vector<std::pair<int, struct sigaction>> g_previous;
+
+/// The stack of the handler, as large as a frame with the registers of AMX and more. oneDNN's
+/// generated GEMM for AVX2 keeps other addresses in the stack pointer, and the kernel would write
+/// the frame of a signal there, over the heap.
+alignas(64) std::array<std::byte, 65536> g_stack;
 
 extern "C" void halfstep_on_signal(int signal) {
   if (signal == SIGHUP) {
@@ -31,13 +38,21 @@ extern "C" void halfstep_on_signal(int signal) {
 }  // namespace
 
 InterruptGuard::InterruptGuard(int leave) {
+  stack_t stack{};
+  sigaltstack(nullptr, &stack);
+  // AddressSanitizer has set one, which it will release itself.
+  owns_stack_ = (stack.ss_flags & SS_DISABLE) != 0;
+  if (owns_stack_) {
+    stack = {.ss_sp = g_stack.data(), .ss_flags = 0, .ss_size = g_stack.size()};
+    sigaltstack(&stack, nullptr);
+  }
   g_checkpoint = 0;
   g_interrupt = 0;
   g_preempt = 0;
   struct sigaction action {};
   action.sa_handler = halfstep_on_signal;
   sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
   g_previous.clear();
   for (const int signal : std::set{SIGHUP, SIGINT, SIGTERM, leave}) {
     g_previous.emplace_back(signal, action);
@@ -47,6 +62,9 @@ InterruptGuard::InterruptGuard(int leave) {
 
 InterruptGuard::~InterruptGuard() {
   for (const auto& [signal, action] : g_previous) sigaction(signal, &action, nullptr);
+  if (!owns_stack_) return;
+  const stack_t none{.ss_sp = nullptr, .ss_flags = SS_DISABLE, .ss_size = 0};
+  sigaltstack(&none, nullptr);
 }
 
 Request take_request() {

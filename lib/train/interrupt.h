@@ -16,7 +16,9 @@ enum class Request {
   preempt,     ///< SIGTERM or the signal of the job's scheduler: save and exit with 75
 };
 
-/// Handles SIGHUP, SIGINT, SIGTERM and `leave` until destroyed.
+/// Handles SIGHUP, SIGINT, SIGTERM and `leave` until destroyed, on a stack of its own in the
+/// calling thread, which is the one that runs kernels beside the pool; the system gives it the
+/// signals.
 class InterruptGuard {
  public:
   /// `leave` is the signal that a scheduler sends before it ends a job, such as SIGUSR1.
@@ -24,6 +26,9 @@ class InterruptGuard {
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+ private:
+  bool owns_stack_ = false;
 };
 
 /// The strongest request so far. A request to exit persists; one for a checkpoint is cleared.
