@@ -20,8 +20,8 @@ volatile std::sig_atomic_t g_preempt = 0;
 std::vector<std::pair<int, struct sigaction>> g_previous;
 
 /// The stack of the handler, as large as a frame with the registers of AMX and more. oneDNN's
-/// generated GEMM for AVX2 keeps other addresses in the stack pointer, and the kernel would write
-/// the frame of a signal there, over the heap.
+/// generated GEMM for AVX (jit_avx_gemm_f32) moves the stack pointer into a buffer of its own,
+/// below which the system would write the frame of a signal, over the heap.
 alignas(64) std::array<std::byte, 65536> g_stack;
 
 extern "C" void halfstep_on_signal(int signal) {
