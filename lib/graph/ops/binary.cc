@@ -115,11 +115,10 @@ std::vector<Value> gradient_squared_difference(const GradientContext& c) {
   return dx;
 }
 
-std::vector<Value> gradient_select(const GradientContext& c) {
+/// `zero`: where an operand was not selected.
+std::vector<Value> gradient_select(const GradientContext& c, Value zero) {
   const Rule r{c};
   const std::string_view op = c.node.op;
-  // The condition of Select may be a vector of rows; its operands have one shape.
-  const Value zero = op == "SelectV2" ? r.scalar(0) : r.op("ZerosLike", c.dy[0]);
   std::vector<Value> dx(3);
   if (wants(c, 1)) dx[1] = r.fit(1, r.op(op, c.input(0), c.dy[0], zero));
   if (wants(c, 2)) dx[2] = r.fit(2, r.op(op, c.input(0), zero, c.dy[0]));
@@ -198,11 +197,11 @@ std::vector<OpDef> binary_ops() {
                   "",
                   {.infer = infer_broadcast, .gradient = no_gradients});
   };
-  const auto select = [](std::string_view op, InferShapes infer) {
+  const auto select = [](std::string_view op, InferShapes infer, Gradient gradient) {
     return define(op,
                   "condition: bool, t: T, e: T -> output: T",
                   "T: type",
-                  {.infer = infer, .gradient = gradient_select, .elementwise = 3});
+                  {.infer = infer, .gradient = gradient, .elementwise = 3});
   };
   constexpr std::string_view k_floats = "T: {half, float, bfloat16, double, complex64, complex128}";
   return {
@@ -242,8 +241,15 @@ std::vector<OpDef> binary_ops() {
           gradient_pow,
           0),
       row("RealDiv", k_arithmetic, gradient_quotient),
-      select("Select", infer_select),
-      select("SelectV2", infer_broadcast),
+      // Its operands have one shape.
+      select("Select",
+             infer_select,
+             [](const GradientContext& c) {
+               return gradient_select(c, Rule{c}.op("ZerosLike", c.dy[0]));
+             }),
+      select("SelectV2",
+             infer_broadcast,
+             [](const GradientContext& c) { return gradient_select(c, Rule{c}.scalar(0)); }),
       row("SquaredDifference",
           "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}",
           gradient_squared_difference),
