@@ -104,7 +104,19 @@ std::vector<int> Rewriter::order() const {
     if (!removed_[static_cast<std::size_t>(id)]) ids.push_back(id);
   }
   std::sort(ids.begin(), ids.end(), [&](int a, int b) { return before(a, b); });
-  return ids;
+  // A node that replaced another one may be behind a reader that was added at the same position.
+  std::vector<int> ordered;
+  std::vector<bool> done(static_cast<std::size_t>(graph_.size()), false);
+  const std::function<void(int)> append = [&](int id) {
+    if (done[static_cast<std::size_t>(id)] || removed_[static_cast<std::size_t>(id)]) return;
+    done[static_cast<std::size_t>(id)] = true;
+    for (const Value& input : graph_.node(id).inputs) {
+      if (position(input.node) == position(id)) append(input.node);
+    }
+    ordered.push_back(id);
+  };
+  for (const int id : ids) append(id);
+  return ordered;
 }
 
 bool Rewriter::match(const Pattern& pattern,

@@ -20,15 +20,16 @@ using graph::Graph;
 using graph::Value;
 using Ints = std::vector<std::int64_t>;
 
-/// Relu and MaxPool with a window of `size` and its stride, with the gradient of x when asked.
+/// `relus` of Relu and MaxPool with a window of `size` and its stride, with the gradient of x when
+/// asked.
 struct Pooling {
   Graph graph;
   Builder b{graph, graph::op_table()};
   Value x, relu, pool;
 
-  explicit Pooling(std::int64_t size, bool gradient) {
-    x = b.placeholder("x", DType::float32, {2, 4, 4, 3});
-    relu = b.add("Relu", {x}, {}, "relu");
+  explicit Pooling(std::int64_t size, bool gradient, int relus = 1) {
+    relu = x = b.placeholder("x", DType::float32, {2, 4, 4, 3});
+    for (int i = 0; i < relus; ++i) relu = b.add("Relu", {relu}, {}, "relu");
     const Ints window{1, size, size, 1};
     pool = b.add("MaxPool",
                  {relu},
@@ -74,6 +75,13 @@ TEST_CASE(
 TEST_CASE("swap_relu_maxpool: also without a gradient") {
   const Graph moved = Pooling(2, false).moved();
   CHECK(source(moved, *nodes(moved, "Relu")[0], 0).op == "MaxPool");
+}
+
+TEST_CASE("swap_relu_maxpool: of several Relus each moves") {
+  const Graph moved = Pooling(2, true, 3).moved();
+  CHECK(source(moved, *nodes(moved, "MaxPool")[0], 0).name == "x");
+  CHECK(count(moved, "Relu") == 3);
+  CHECK(count(moved, "ReluGrad") == 3);
 }
 
 TEST_CASE("swap_relu_maxpool: not where the Relu has other readers, or nothing becomes smaller") {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <cstring>
 #include <memory>
 #include <random>
 
@@ -130,6 +132,70 @@ optimizer:
 )",
                                        policy);
   return step_of(text, batch);
+}
+
+Trained train(const StepConfig& config,
+              std::int64_t batch,
+              const backend::Backend& backend,
+              const PassOptions& options) {
+  Lowering lowering;
+  lowering.passes = options;
+  const graph::Graph step = config.prepare(batch, options).graph;
+  Plan plan = compile(step, backend, lowering);
+  State state(step, 7, backend.memory);
+  Arena arena(backend.memory);
+  arena.reserve(plan.arena_bytes());
+  plan.bind(state, arena);
+  Trained trained;
+  const auto keep = [&](std::vector<State::Entry>& entries) {
+    state.to_host();
+    for (const State::Entry& entry : state.entries()) {
+      entries.push_back({entry.variable, entry.tensor.clone(), entry.offset});
+    }
+  };
+  keep(trained.before);
+  for (const std::uint32_t seed : {1U, 2U, 3U}) {
+    feed(plan, seed);
+    plan.run();
+  }
+  keep(trained.after);
+  return trained;
+}
+
+std::int64_t different_elements(const Trained& a, const Trained& b) {
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < a.after.size(); ++i) {
+    const TensorView x = a.after[i].tensor.view(), y = b.after[i].tensor.view();
+    if (x.dtype != DType::float32) {
+      count += std::memcmp(x.data, y.data, x.bytes()) == 0 ? 0 : x.elements();
+      continue;
+    }
+    for (std::int64_t k = 0; k < x.elements(); ++k) {
+      const float p = x.as<float>()[k], q = y.as<float>()[k];
+      const bool same = std::memcmp(&p, &q, sizeof(float)) == 0;
+      count += same || (std::isnan(p) && std::isnan(q)) ? 0 : 1;
+    }
+  }
+  return count;
+}
+
+double relative_distance(const Trained& a, const Trained& b) {
+  double apart = 0, way = 0;
+  for (std::size_t i = 0; i < a.after.size(); ++i) {
+    if (a.after[i].variable.role != graph::Role::weight) continue;
+    const auto values = [i](const std::vector<State::Entry>& entries) {
+      Tensor tensor(DType::float32, entries[i].tensor.shape());
+      convert(entries[i].tensor.view(), tensor.view());
+      return tensor;
+    };
+    const Tensor from = values(a.before), to = values(a.after), other = values(b.after);
+    for (std::int64_t k = 0; k < to.elements(); ++k) {
+      const double end = to.as<float>()[k];
+      apart += std::pow(end - other.as<float>()[k], 2);
+      way += std::pow(end - from.as<float>()[k], 2);
+    }
+  }
+  return apart == 0 ? 0 : std::sqrt(apart / way);
 }
 
 void feed(Plan& plan, std::uint32_t seed) {
