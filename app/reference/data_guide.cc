@@ -357,7 +357,9 @@ count of labels than of samples, are errors that name the file. The metric is `a
 Arrays of your own have class numbers; `data.class_names: [disc, square, cross]` gives the classes
 names, by label, which `eval`, `predict` and reports show; those of several outputs are in a map,
 `data.class_names: {kind: [cat, dog]}`. A class without a sample may have a name. The known data sets and the
-folders of pictures have names already. The names of a run are kept with it.
+folders of pictures have names already, and the classes of a CSV are the values of its target. The names of a
+run are kept with it. `training.class_weight: {square: 2}` weighs the losses of a class by its name, or by its
+number where no class has that name.
 
 ## Values
 

@@ -126,9 +126,10 @@ void TrainingSpec::fields(Fields& f) {
   f.field(
       "class_weight",
       class_weight,
-      {.doc = "Factor of the loss of each sample in training, by its class number, as {0: 1, 3: "
-              "2.5}; classes that are not named have 1. The sum of the losses is divided by the "
-              "number of samples all the same. Metrics, validation and test have no weights.",
+      {.doc = "Factor of the loss of each sample in training, by the name of its class where the "
+              "data has names of classes, as {cat: 2.5}, else by its class number, as {0: 1, 3: "
+              "2.5}; other classes have 1. The sum of the losses is divided by the number of "
+              "samples all the same. Metrics, validation and test have no weights.",
        .min = 0});
   f.field(
       "reset_states",

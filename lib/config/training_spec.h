@@ -59,7 +59,7 @@ struct TrainingSpec {
   std::int64_t batch_size = 32;
   std::int64_t accumulate_steps = 1;  ///< parts of a step's samples, computed one after another
   std::optional<std::int64_t> validation_batch_size;  ///< absent: batch_size
-  std::vector<NamedNumber> class_weight;              ///< by class number; others weigh 1
+  std::vector<NamedNumber> class_weight;              ///< by class name or number; else 1
   bool reset_states = false;                          ///< of stateful layers, in each epoch
   CheckpointEvery checkpoint_every;
   std::int64_t keep = 3;  ///< checkpoints

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -7,6 +6,7 @@
 #include "config/printer.h"
 #include "config/warning_codes.h"
 #include "graph/op_handles.h"
+#include "nn/class_weights.h"
 #include "nn/metric.h"
 #include "nn/mixup.h"
 #include "nn/optim/schedule.h"
@@ -78,44 +78,6 @@ const ModelNode& last_node(const Model& model, std::size_t output) {
   return model.nodes.at(static_cast<std::size_t>(model.outputs.at(output).node));
 }
 
-/// The weights of all classes. Classes that the model does not have go to `diagnostics`.
-std::vector<double> read_class_weights(const config::RunSpec& spec,
-                                       const std::vector<TrainedOutput>& outputs,
-                                       Diagnostics& diagnostics) {
-  if (spec.training.class_weight.empty()) return {};
-  if (outputs.size() > 1) {
-    diagnostics.error(
-        spec.where("training.class_weight"),
-        fmt::format("weighs the classes of one output, the model has {}", outputs.size()),
-        "loss_weights weighs the outputs, data.sample_weight the samples");
-    return {};
-  }
-  const Loss& loss = *outputs[0].loss;
-  const bool values = !loss.from_logits() && !loss.takes_probabilities();
-  const std::optional<std::int64_t> classes = outputs[0].classes();
-  if (values || !classes) {
-    diagnostics.error(spec.where("training.class_weight"),
-                      "gives weights of classes, but the targets of this loss are real values");
-    return {};
-  }
-  std::vector<double> weights(static_cast<std::size_t>(*classes), 1.0);
-  for (const config::NamedNumber& given : spec.training.class_weight) {
-    std::int64_t number = -1;
-    const char* end = given.name.data() + given.name.size();
-    const auto parsed = std::from_chars(given.name.data(), end, number);
-    if (parsed.ec != std::errc() || parsed.ptr != end || number < 0 || number >= *classes) {
-      diagnostics.error(
-          given.where,
-          fmt::format(
-              "'{}' is not a class of this model, which has 0 to {}", given.name, *classes - 1),
-          "'halfstep data info CONFIG' lists the classes by their numbers");
-    } else {
-      weights[static_cast<std::size_t>(number)] = given.number;
-    }
-  }
-  return weights;
-}
-
 /// Class names of an output without classes, and more of them than it has, go to `diagnostics`.
 void check_class_names(const config::RunSpec& spec,
                        const TrainedOutput& output,
@@ -152,7 +114,7 @@ void look_at_outputs(const config::RunSpec& spec, StepSpec& step, Diagnostics& d
     return;
   }
   check_metrics_fit(spec, step.outputs, diagnostics);
-  step.class_weights = read_class_weights(spec, step.outputs, diagnostics);
+  step.class_weights = read_class_weights(spec, step.outputs, {}, diagnostics);
   for (std::size_t i = 0; i < step.outputs.size(); ++i) {
     const TrainedOutput& output = step.outputs[i];
     if (output.key.empty()) {

@@ -12,6 +12,7 @@
 #include "core/system.h"
 #include "data/value_checks.h"
 #include "graph/op_handles.h"
+#include "nn/class_weights.h"
 #include "nn/losses/loss.h"
 #include "passes/lowering.h"
 #include "train/data_warnings.h"
@@ -185,6 +186,10 @@ Session::Session(const config::RunSpec& spec,
   if (backend_.device && !spec_.precision.target) spec_.precision.target = DType::float16;
   Diagnostics diagnostics;
   step_spec_ = nn::read_step_spec(spec_, diagnostics);
+  if (diagnostics.empty() && purpose == nn::Purpose::train) {
+    step_spec_.class_weights = nn::read_class_weights(
+        spec_, step_spec_.outputs, dataset_.class_names_of(0), diagnostics);
+  }
   diagnostics.throw_if_any();
   if (ranks() != nullptr && spec_.parallel.shard == config::ShardOf::optimizer) {
     step_spec_.model.shard = {ranks()->rank(), ranks()->size()};

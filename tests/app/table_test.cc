@@ -86,6 +86,27 @@ TEST_CASE("table: a run keeps its encoding, evaluates by it and predicts rows wi
   CHECK(final_hash(directory, "half") == final_hash(directory, "float32"));
 }
 
+TEST_CASE("table: classes are weighed by the values of the target") {
+  const TemporaryDirectory directory;
+  write_text(directory.path() / "fruit.csv", fruit(160, true));
+  write_text(directory.path() / "run.yaml", std::string(k_config));
+  const auto weighted = [&](const std::string& name, const std::string& weights) {
+    return train(directory, name, {"--set", "training.class_weight=" + weights, "--epochs", "2"});
+  };
+  CHECK(weighted("plain", "{}").exit_code == 0);
+  CHECK(weighted("numbered", "{1: 3}").exit_code == 0);
+  CHECK(weighted("named", "{melon: 3}").exit_code == 0);
+  const auto loss = [&](const char* name) {
+    return report_of(directory, name).at("test").at("loss").get<double>();
+  };
+  CHECK(loss("named") == loss("numbered"));
+  CHECK(loss("named") != loss("plain"));
+  const Finished refused = weighted("refused", "{mellon: 3}");
+  CHECK(refused.exit_code == 2);
+  CHECK(holds(refused.err, "'mellon' is neither the name nor the number of a class"));
+  CHECK(holds(refused.err, "did you mean 'melon'? one of apple, melon"));
+}
+
 TEST_CASE("table: a warning names a column of numbers that float16 does not hold") {
   const TemporaryDirectory directory;
   std::string rows = "income,age,kind\n";

@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "config/load.h"
+#include "nn/class_weights.h"
 #include "nn/step_graph.h"
 
 namespace halfstep::nn {
@@ -16,7 +17,8 @@ config::RunSpec weighted_spec(std::string_view weights,
                               std::string_view loss,
                               Diagnostics& diagnostics) {
   const std::string text = fmt::format(
-      "data: {{name: mnist}}\nmodel: {{input: [784], layers: [{{type: dense, units: 3}}]}}\n"
+      "data: {{format: npz, path: x.npz}}\n"
+      "model: {{input: [784], layers: [{{type: dense, units: 3}}]}}\n"
       "loss: {}\noptimizer: sgd\nmetrics: [accuracy]\ntraining:\n  class_weight: {}\n",
       loss,
       weights);
@@ -49,6 +51,48 @@ TEST_CASE("class weights: classes and weights that make no sense are refused whe
   CHECK(weights_problem("{1: many}") == "7:21: must be a number, got 'many'");
   CHECK(weights_problem("[1, 2]") == "7:17: must be a map from names to numbers, got a list");
   CHECK(weights_problem("{0: 2}", "mean_squared_error").find("real values") != std::string::npos);
+}
+
+/// The weights for data whose classes have these names, or the first message.
+std::string weights_by_name(std::string_view weights, const std::vector<std::string>& names) {
+  Diagnostics diagnostics;
+  config::RunSpec spec = weighted_spec(weights, k_of_scores, diagnostics);
+  spec.data.format = config::DataFormat::csv;
+  const StepSpec step = read_step_spec(spec, diagnostics);
+  diagnostics.throw_if_any();  // names are not known before the data
+  const std::vector<double> read = read_class_weights(spec, step.outputs, names, diagnostics);
+  if (diagnostics.empty()) return fmt::format("{}", fmt::join(read, " "));
+  const Problem& first = diagnostics.problems().front();
+  return fmt::format(
+      "{}:{}: {} ({})", first.where.line, first.where.column, first.message, first.hint);
+}
+
+TEST_CASE("class weights: a class is named as in the data, or by its number") {
+  const std::vector<std::string> animals{"cat", "dog", "owl"};
+  CHECK(weights_by_name("{dog: 4, cat: 0.5}", animals) == "0.5 4 1");
+  CHECK(weights_by_name("{2: 4, cat: 0.5}", animals) == "0.5 1 4");
+  // The values of a target that are numbers are names.
+  const std::vector<std::string> grades{"3", "1", "8"};
+  CHECK(weights_by_name("{8: 4, 3: 2}", grades) == "2 1 4");
+  CHECK(weights_by_name("{0: 4}", grades) == "4 1 1");
+  CHECK(weights_by_name("{dig: 2}", animals) ==
+        "7:18: 'dig' is neither the name nor the number of a class of this model, which has 0 to 2 "
+        "(did you mean 'dog'? one of cat, dog, owl)");
+  CHECK(weights_by_name("{cat: 2, 0: 2}", animals) ==
+        "7:26: 'cat' and '0' are one class, number 0, of two weights ()");
+  CHECK(weights_by_name("{eel: 2}", {"cat", "dog", "owl", "eel"}) ==
+        "7:18: 'eel' is class 3 of the data and no class of this model, which has 0 to 2 "
+        "('halfstep data info CONFIG' lists the classes by their numbers)");
+}
+
+TEST_CASE("class weights: names of the config are known before the data") {
+  Diagnostics diagnostics;
+  config::RunSpec spec = weighted_spec("{dog: 4}", k_of_scores, diagnostics);
+  spec.data.class_names = {{"", {"cat", "dog", "owl"}}};
+  CHECK(read_step_spec(spec, diagnostics).class_weights == std::vector<double>{1, 4, 1});
+  spec.data.class_names = {{"", {"cat", "ape", "owl"}}};
+  read_step_spec(spec, diagnostics);
+  CHECK(diagnostics.problems().size() == 1);
 }
 
 TEST_CASE("class weights: they are in the loss of training alone") {
