@@ -123,6 +123,7 @@ data::DataOptions data_options(const LoadedConfig& loaded) {
   const nn::StepSpec step = nn::read_step_spec(loaded.spec, checked);
   for (const nn::TrainedOutput& output : step.outputs) {
     options.labels_are_class_numbers = output.loss->label_kind() == nn::LabelKind::classes;
+    options.ignored_label = output.loss->ignored_class();
     if (output.key.empty()) {
       options.class_names = output.class_names;
       options.model_output = output.form.shape;
@@ -130,6 +131,7 @@ data::DataOptions data_options(const LoadedConfig& loaded) {
     }
     data::LabelPart& part =
         options.outputs.emplace_back(data::LabelPart{output.key, options.labels_are_class_numbers});
+    part.ignored_label = options.ignored_label;
     part.absent = !output.is_labelled();
     if (part.absent) part.shape = {0};
     part.class_names = output.class_names;

@@ -26,11 +26,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The labels of each class; those that the loss ignores may be of none.
 std::optional<std::vector<std::int64_t>> histogram(const data::Split& split, std::int64_t classes) {
   if (split.samples() == 0 || split.labels.dtype() != DType::int32) return std::nullopt;
   std::vector<std::int64_t> counts(static_cast<std::size_t>(classes), 0);
-  for (std::int32_t label : split.labels.span<std::int32_t>())
-    ++counts[static_cast<std::size_t>(label)];
+  for (const std::int32_t label : split.labels.span<std::int32_t>()) {
+    if (label >= 0 && label < classes) ++counts[static_cast<std::size_t>(label)];
+  }
   return counts;
 }
 

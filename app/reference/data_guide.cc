@@ -345,7 +345,8 @@ The loss follows from what the labels are, and the last layer from both:
 | real values at each position, a picture | floats [N, height, width, channels] | `mean_squared_error` | an output of that shape |
 | the samples themselves | none; `data.labels: samples` | `mean_squared_error`, or `binary_crossentropy` behind a sigmoid | an output in the shape of a sample |
 
-Class numbers begin at 0. With labels at each position loss and metrics are means over samples and positions,
+Class numbers begin at 0. Labels of no class, such as 255 for the border of an object or 0 for padding, are left
+out of loss and metrics by `loss: {type: sparse_categorical_crossentropy, ignore_class: 255}`. With labels at each position loss and metrics are means over samples and positions,
 and `predict` gives the class, or the value, of each position; `--output FILE.npz` keeps them as an array.
 Pictures as labels are transposed where the layout of the output's shape is another than theirs, and are not
 scaled: bytes from 0 to 255 are divided by 255 before, for a model that gives 0 to 1. With

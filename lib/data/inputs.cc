@@ -246,8 +246,9 @@ Tensor read_labels(const NpzReader& npz,
       part.shape = Shape(array.shape().dims().subspan(1));
       part.dtype = array.dtype();
       if (part.dtype == DType::int32) {
-        const std::int64_t largest = *std::ranges::max_element(array.span<std::int32_t>());
-        part.classes = std::max(part.classes, largest + 1);
+        for (const std::int64_t label : array.span<std::int32_t>()) {
+          if (label != part.ignored_label) part.classes = std::max(part.classes, label + 1);
+        }
       }
       arrays.push_back(array.dtype() == DType::float32 ? std::move(array) : to_float32(array));
     } catch (const UserError& error) {

@@ -61,7 +61,10 @@ void check_sha256(const Located& found, const DataOptions& options, Dataset& dat
 }
 
 /// Checks a split against the entry of its set: shape of a sample and range of the labels.
-void check_against(const SetDef& def, const Split& split, const std::string& what) {
+void check_against(const SetDef& def,
+                   const Split& split,
+                   const std::string& what,
+                   std::optional<std::int64_t> ignored_label) {
   const Shape sample = Shape(split.images.shape().dims().subspan(1));
   const Shape wanted(def.sample_shape);
   if (!def.sample_shape.empty() && sample != wanted) {
@@ -71,12 +74,12 @@ void check_against(const SetDef& def, const Split& split, const std::string& wha
         fmt::format(
             "{}: images are {}; {} has {}", what, to_string(sample), def.name, to_string(wanted)));
   }
-  if (def.classes > 0) check_labels(view(split), def.classes, what);
+  if (def.classes > 0) check_labels(view(split), def.classes, what, ignored_label);
 }
 
-/// The number of classes derived from the labels: one more than the largest, or the width of
-/// one-hot labels.
-std::int64_t count_classes(const Dataset& dataset) {
+/// The number of classes derived from the labels: one more than the largest that is not ignored, or
+/// the width of one-hot labels.
+std::int64_t count_classes(const Dataset& dataset, std::optional<std::int64_t> ignored_label) {
   const Tensor& labels = dataset.train.labels;
   if (!dataset.outputs.empty()) return 0;
   if (labels.dtype() == DType::float32) {
@@ -85,8 +88,9 @@ std::int64_t count_classes(const Dataset& dataset) {
   std::int32_t largest = 0;
   for (const Split* split : {&dataset.train, &dataset.test}) {
     if (split->samples() == 0) continue;
-    const auto all = split->labels.span<std::int32_t>();
-    largest = std::max(largest, *std::ranges::max_element(all));
+    for (const std::int32_t label : split->labels.span<std::int32_t>()) {
+      if (label != ignored_label) largest = std::max(largest, label);
+    }
   }
   return std::int64_t{largest} + 1;
 }
@@ -273,7 +277,7 @@ Dataset load_dataset(const DataOptions& options) {
     }
     const auto& count = split == &dataset.train ? options.train_samples : options.test_samples;
     if (count) keep_first(*split, *count, *what, options.where);
-    check_against(found.def, *split, *what);
+    check_against(found.def, *split, *what, options.ignored_label);
     if (!options.allow_nonfinite) check_finite(*split, *what);
   }
   if (!has_test && options.test_samples) {
@@ -289,9 +293,9 @@ Dataset load_dataset(const DataOptions& options) {
   }
   count_named_classes(dataset, options.where);
   if (found.def.classes > 0) dataset.classes = found.def.classes;
-  if (dataset.classes == 0) dataset.classes = count_classes(dataset);
-  check_labels(view(dataset.train), dataset.classes, train);
-  if (has_test) check_labels(view(dataset.test), dataset.classes, test);
+  if (dataset.classes == 0) dataset.classes = count_classes(dataset, options.ignored_label);
+  check_labels(view(dataset.train), dataset.classes, train, options.ignored_label);
+  if (has_test) check_labels(view(dataset.test), dataset.classes, test, options.ignored_label);
   // Files of a format may hold other classes than the set that the format was made for.
   const bool renamed = options.name.empty() && !options.class_names.empty();
   if (dataset.class_names.empty() && !renamed) {

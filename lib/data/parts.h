@@ -28,6 +28,7 @@ struct LabelPart {
   bool absent = false;           ///< nothing reads them: `shape` is [0]
   std::vector<std::string> class_names{};  ///< by label; empty: not known
   std::optional<Shape> output{};  ///< of a sample, by the model; tells the layout of images
+  std::optional<std::int64_t> ignored_label{};  ///< no class, and need not be in range
 };
 
 /// The forms of the pictures of a folder, as stored.

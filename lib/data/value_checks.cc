@@ -6,18 +6,22 @@
 
 namespace halfstep::data {
 
-void check_labels(const SplitView& split, std::int64_t classes, std::string_view what) {
+void check_labels(const SplitView& split,
+                  std::int64_t classes,
+                  std::string_view what,
+                  std::optional<std::int64_t> ignored) {
   if (split.labels.dtype != DType::int32) return;
   const std::span<const std::int32_t> labels(split.labels.as<const std::int32_t>(),
                                              static_cast<std::size_t>(split.labels.elements()));
   const std::size_t each = labels.size() / static_cast<std::size_t>(split.samples());
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] >= 0 && labels[i] < classes) continue;
+    if ((labels[i] >= 0 && labels[i] < classes) || labels[i] == ignored) continue;
     throw UserError(
         ErrorKind::data,
         {},
         fmt::format(
-            "{}: label {} of sample {} is not in 0..{}", what, labels[i], i / each, classes - 1));
+            "{}: label {} of sample {} is not in 0..{}", what, labels[i], i / each, classes - 1),
+        "sparse_categorical_crossentropy leaves out labels of its ignore_class");
   }
 }
 
@@ -54,13 +58,15 @@ void check_indices(const TensorView& samples,
                    std::int64_t first,
                    std::int64_t count,
                    std::int64_t limit,
-                   std::string_view what) {
+                   std::string_view what,
+                   std::optional<std::int64_t> ignored) {
   const std::int64_t each = samples.shape.elements() / samples.shape[0];
   for (std::int64_t sample = 0; sample < samples.shape[0]; ++sample) {
     const std::int64_t begin = sample * each + first;
     for (std::int64_t i = begin; i < begin + count; ++i) {
       const double value = element_as_double(samples, i);
       if (value >= 0 && value < static_cast<double>(limit) && value == std::floor(value)) continue;
+      if (ignored && value == static_cast<double>(*ignored)) continue;
       throw UserError(ErrorKind::data,
                       {},
                       fmt::format("{}: value {} of sample {} is not a whole number in 0..{}",

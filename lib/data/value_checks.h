@@ -2,15 +2,19 @@
 // Checks that the values of samples and labels are those that a layer or a loss takes.
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "data/dataset.h"
 
 namespace halfstep::data {
 
-/// Every integer label must be in [0, classes); float labels pass.
-/// Errors: UserError(data) naming the first label that is not. `what` is the source it names.
-void check_labels(const SplitView& split, std::int64_t classes, std::string_view what);
+/// Every integer label must be in [0, classes), or the one that the loss ignores; float labels
+/// pass. Errors: UserError(data) naming the first label that is not. `what` is the source it names.
+void check_labels(const SplitView& split,
+                  std::int64_t classes,
+                  std::string_view what,
+                  std::optional<std::int64_t> ignored = {});
 
 /// Values [first, first + count) of each row of float32 labels must be in [lowest, 1], as the loss
 /// of this name takes them: probabilities from 0 on, or signs from -1 on; NaN passes.
@@ -22,11 +26,13 @@ void check_probabilities(const TensorView& labels,
                          std::string_view what,
                          std::string_view loss);
 
-/// Values [first, first + count) of each sample must be whole numbers in [0, limit); as above.
+/// Values [first, first + count) of each sample must be whole numbers in [0, limit), or ignored
+/// labels; as above.
 void check_indices(const TensorView& samples,
                    std::int64_t first,
                    std::int64_t count,
                    std::int64_t limit,
-                   std::string_view what);
+                   std::string_view what,
+                   std::optional<std::int64_t> ignored = {});
 
 }  // namespace halfstep::data

@@ -125,6 +125,9 @@ void check_mixup(const config::RunSpec& spec,
     diagnostics.error(spec.where("data.augment.mixup"), std::move(message), std::move(hint));
   };
   for (const TrainedOutput& output : outputs) {
+    if (output.has_loss && output.loss && output.loss->ignored_class()) {
+      refuse("mixes two labels, of which the loss may ignore one", "leave ignore_class out");
+    }
     if (!output.has_loss || output.loss_type.ends_with("crossentropy")) continue;
     refuse(fmt::format(
                "mixes the losses of two labels, which for {} is not the loss of the mixed label",

@@ -32,16 +32,20 @@ Value flatten_positions(Builder& b, Value outputs) {
   return graph::ops::reshape(b, outputs, {shape.elements() / shape.back(), shape.back()});
 }
 
+/// A mask keeps or leaves out each of the losses.
+void check_mask(Builder& b, const TrainedOutput& output, Value mask, std::int64_t losses) {
+  if (b.shape(mask).elements() == losses) return;
+  throw UserError(ErrorKind::config,
+                  output.loss_where,
+                  fmt::format("the model's output has a mask of {} steps, but {} losses a sample",
+                              b.shape(mask)[1],
+                              losses / b.shape(mask)[0]),
+                  "a layer without return_sequences, or global_average_pooling1d, ends a mask");
+}
+
 /// 1 for each loss of the step's part that the mask keeps, else 0, float32 in the losses' shape.
 Value kept_losses(Builder& b, const TrainedOutput& output, Value mask, const Shape& shape) {
-  if (b.shape(mask).elements() != shape.elements()) {
-    throw UserError(ErrorKind::config,
-                    output.loss_where,
-                    fmt::format("the model's output has a mask of {} steps, but {} losses a sample",
-                                b.shape(mask)[1],
-                                shape.elements() / shape[0]),
-                    "a layer without return_sequences, or global_average_pooling1d, ends a mask");
-  }
+  check_mask(b, output, mask, shape.elements());
   return b.cast(graph::ops::reshape(b, mask, shape), DType::float32);
 }
 
@@ -93,20 +97,6 @@ Value predicted_classes(Builder& b, Value outputs, const Loss& loss) {
     outputs = b.add("ConcatV2", {other, outputs, axis});
   }
   return b.add("ArgMax", {outputs, axis}, {}, "predictions");
-}
-
-/// The labels of an output, cut out of those of all outputs.
-Value cut_labels(StepDraft& step, const OutputDraft& draft, Value all) {
-  const std::vector<graph::TensorType>& labels = step.data.labels;
-  if (labels.empty()) return all;
-  Builder& b = step.b;
-  std::int64_t first = 0;
-  for (std::size_t i = 0; i < draft.index; ++i) first += labels[i].shape.elements();
-  const std::int64_t rows = b.shape(all)[0], values = draft.label.shape.elements();
-  const Value part = b.add("Slice", {all, b.ints({0, first}), b.ints({rows, values})});
-  // The lists of an automatic rewrite would let labels be rounded to 16 bits.
-  step.graph.node(part.node).preserve = true;
-  return b.cast(graph::ops::reshape(b, part, batched(rows, draft.label.shape)), draft.label.dtype);
 }
 
 }  // namespace
@@ -176,6 +166,34 @@ void check_labels(const StepDraft& step, std::vector<OutputDraft>& outputs) {
   diagnostics.throw_if_any();
 }
 
+Value output_labels(StepDraft& step, const OutputDraft& draft, Value all_labels) {
+  Builder& b = step.b;
+  Value labels = all_labels;
+  if (!step.data.labels.empty()) {
+    std::int64_t first = 0;
+    for (std::size_t i = 0; i < draft.index; ++i) first += step.data.labels[i].shape.elements();
+    const std::int64_t rows = b.shape(labels)[0], values = draft.label.shape.elements();
+    labels = b.add("Slice", {labels, b.ints({0, first}), b.ints({rows, values})});
+    // The lists of an automatic rewrite would let labels be rounded to 16 bits.
+    step.graph.node(labels.node).preserve = true;
+    labels = graph::ops::reshape(b, labels, batched(rows, draft.label.shape));
+    labels = b.cast(labels, draft.label.dtype);
+  }
+  if (draft.spec.loss->label_kind() != LabelKind::classes) return labels;
+  return graph::ops::reshape(b, labels, {b.shape(labels)[0] * draft.positions});
+}
+
+Value mask_of_labels(StepDraft& step, const OutputDraft& draft, Value labels, Value mask) {
+  const std::optional<std::int64_t> ignored = draft.spec.loss->ignored_class();
+  if (!ignored) return mask;
+  Builder& b = step.b;
+  const Value number = b.scalar(b.dtype(labels), static_cast<double>(*ignored));
+  const Value kept = b.add("NotEqual", {labels, number}, {}, "kept_labels");
+  if (!mask.valid()) return kept;
+  check_mask(b, draft.spec, mask, b.shape(kept).elements());
+  return b.add("LogicalAnd", {graph::ops::reshape(b, mask, b.shape(kept)), kept});
+}
+
 void build_output_loss(StepDraft& step,
                        OutputDraft& draft,
                        Value all_labels,
@@ -185,10 +203,10 @@ void build_output_loss(StepDraft& step,
   const StepSpec& spec = step.spec;
   const Loss& loss_function = *draft.spec.loss;
   Value &labels = draft.labels, &sample_weights = draft.sample_weights;
-  labels = cut_labels(step, draft, all_labels);
+  labels = output_labels(step, draft, all_labels);
   if (loss_function.label_kind() == LabelKind::signs && is_floating(draft.label.dtype)) {
     labels = b.add("Relu", {labels});
-    step.graph.node(labels.node).preserve = true;  // as in cut_labels
+    step.graph.node(labels.node).preserve = true;  // as in output_labels
   }
   const Value softmax_logits = scores_behind(b, draft.output, "Softmax");
   if (mixup && draft.positions > 1) {
@@ -197,8 +215,10 @@ void build_output_loss(StepDraft& step,
                     "data.augment.mixup mixes samples with one label each; these have one at each "
                     "position");
   }
-  if (loss_function.label_kind() == LabelKind::classes) {
-    labels = graph::ops::reshape(b, labels, {b.shape(labels)[0] * draft.positions});
+  if (loss_function.ignored_class()) {
+    const Value kept = mask_of_labels(step, draft, labels, {});
+    mask = mask_of_labels(step, draft, labels, mask);
+    labels = b.add("SelectV2", {kept, labels, b.scalar(b.dtype(labels), 0)});
   }
   LossContext context{b,
                       draft.predictions,

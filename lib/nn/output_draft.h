@@ -37,6 +37,15 @@ OutputDraft begin_output(StepDraft& step, std::size_t i, graph::Value output);
 /// compare.
 void check_labels(const StepDraft& step, std::vector<OutputDraft>& outputs);
 
+/// The labels of an output, cut out of those of all outputs; class numbers in one row.
+graph::Value output_labels(StepDraft& step, const OutputDraft& draft, graph::Value all_labels);
+
+/// `mask`, which may be not valid, without the labels that the loss of the output ignores.
+graph::Value mask_of_labels(StepDraft& step,
+                            const OutputDraft& draft,
+                            graph::Value labels,
+                            graph::Value mask);
+
 /// Sets the mean loss of an output that has one, from the labels of all outputs, and the values of
 /// its metrics.
 /// `mask`: of the output, not valid where it has none.

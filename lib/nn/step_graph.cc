@@ -125,13 +125,33 @@ BuiltModel build_model(StepDraft& step) {
   return built;
 }
 
-/// Begins the graph of a step that is computed in several parts with the numbers of steps that the
-/// outputs' masks keep in all parts, by which the loss of each is divided. Nothing without a mask.
+/// The masks of the outputs without the labels that their losses ignore.
+std::vector<Value> masks_of_labels(StepDraft& step, const Forward& forward) {
+  std::vector<Value> masks = forward.masks;
+  const Origin origin = step_origin(Phase::loss, "masked losses are averaged over the batch");
+  const ScopeGuard scope(step.b, origin, "kept");
+  std::vector<OutputDraft> outputs;
+  for (std::size_t i = 0; i < masks.size(); ++i) {
+    outputs.push_back(begin_output(step, i, forward.outputs.at(i)));
+  }
+  check_labels(step, outputs);
+  for (const OutputDraft& draft : outputs) {
+    if (!draft.spec.is_labelled() || !draft.spec.loss->ignored_class()) continue;
+    const Value all = input_rows(step, "labels", step.data.label_dtype, step.data.label);
+    Value& mask = masks[draft.index];
+    mask = mask_of_labels(step, draft, output_labels(step, draft, all), mask);
+  }
+  step.graph.fetches().clear();
+  return masks;
+}
+
+/// Begins the graph of a step that is computed in several parts with the numbers of losses that
+/// masks keep in all parts, by which the loss of each is divided. Nothing without a mask.
 void count_kept_of_all_parts(StepDraft& step) {
   StepDraft whole(step.spec, step.data, step.share, step.purpose);
   whole.parts = 1;
   whole.part = whole.share;
-  std::vector<Value> masks = build_model(whole).forward.masks;
+  std::vector<Value> masks = masks_of_labels(whole, build_model(whole).forward);
   for (std::size_t i = 0; i < masks.size(); ++i) {
     if (!step.spec.outputs[i].is_labelled()) masks[i] = {};
   }

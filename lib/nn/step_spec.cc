@@ -108,6 +108,7 @@ void look_at_outputs(const config::RunSpec& spec, StepSpec& step, Diagnostics& d
       TrainedOutput& output = step.outputs[i];
       output.form = std::move(forms[i]);
       if (!output.has_loss) output.loss = make_unscored(output.form);
+      if (output.loss->ignored_class()) output.form.masked = true;
     }
   } catch (const UserError& error) {
     for (const Problem& p : error.problems()) diagnostics.error(p.where, p.message, p.hint);

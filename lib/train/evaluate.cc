@@ -139,6 +139,7 @@ struct Predicted {
   std::int64_t label = 0;    ///< offset of the labels in those of a sample
   std::int64_t classes = 0;  ///< that predictions are counted by; 0: they are not
   std::int64_t targets = 1;  ///< values of a label; several are those of its classes
+  std::optional<std::int64_t> ignored = {};  ///< class of labels that are not counted
 };
 
 /// `plan` evaluates `batch` samples.
@@ -152,6 +153,7 @@ std::vector<Predicted> predicted(const Session& session,
   for (const nn::TrainedOutput& output : session.step_spec().outputs) {
     Predicted& now = all.emplace_back(next);
     now.fetch = output.named("predictions");
+    now.ignored = output.loss->ignored_class();
     const std::size_t index = all.size() - 1;
     const bool several = !dataset.outputs.empty();
     const Shape label =
@@ -187,13 +189,14 @@ std::int64_t class_at(const TensorView& labels, std::int64_t at, std::int64_t ta
 
 /// Counts the predictions of a sample whose labels begin at element `label` of `labels`.
 void count(Confusion& confusion,
+           const Predicted& of,
            const TensorView& labels,
            std::int64_t label,
-           std::int64_t targets,
            std::span<const std::int64_t> predictions) {
   for (const std::int64_t prediction : predictions) {
-    const std::int64_t row = class_at(labels, label, targets);
-    label += targets;
+    const std::int64_t row = class_at(labels, label, of.targets);
+    label += of.targets;
+    if (row == of.ignored) continue;
     if (row < confusion.classes && prediction < confusion.classes) {
       ++confusion.counts[static_cast<std::size_t>(row * confusion.classes + prediction)];
     }
@@ -319,9 +322,9 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
         std::copy_n(of_sample, of.each, output.predictions.begin() + sample * of.each);
         if (of.classes > 0) {
           count(output.confusion,
+                of,
                 rows.labels,
                 sample * values_of_label + of.label,
-                of.targets,
                 {of_sample, static_cast<std::size_t>(of.each)});
         }
         of_sample += of.each;

@@ -112,9 +112,9 @@ void Session::check_labels() const {
           const float lowest = output.loss->label_kind() == nn::LabelKind::signs ? -1 : 0;
           data::check_probabilities(rows->labels, begin, count, lowest, of, output.loss_type);
         } else if (several) {
-          data::check_indices(rows->labels, begin, count, *limit, what);
+          data::check_indices(rows->labels, begin, count, *limit, what, output.loss->ignored_class());
         } else {
-          data::check_labels(*rows, *limit, what);
+          data::check_labels(*rows, *limit, what, output.loss->ignored_class());
         }
       } catch (const UserError& error) {
         for (const Problem& p : error.problems()) diagnostics.error(p.where, p.message, p.hint);

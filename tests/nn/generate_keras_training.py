@@ -179,6 +179,16 @@ CASES = [
     ("cosine_decay_restarts, equal periods", {"schedule": {
         "type": "cosine_decay_restarts", "initial_learning_rate": 0.5, "first_decay_steps": 2,
         "t_mul": 1.0}}),
+    ("ignored class, outside", {"loss": {**SCORES, "ignore_class": -1}, "void": -1,
+                                "metrics": ["accuracy"]}),
+    ("ignored class, inside", {"loss": {"type": "sparse_categorical_crossentropy",
+                                        "ignore_class": 1}, "activation": "softmax"}),
+    ("ignored class at positions", {"loss": {**SCORES, "ignore_class": 255}, "void": 255,
+                                    "positions": 4}),
+    ("ignored class at masked positions", {"loss": {**SCORES, "ignore_class": 7}, "void": 7,
+                                           "positions": 4, "masked": True}),
+    ("ignored class, weights", {"loss": {**SCORES, "ignore_class": 0}, "positions": 3,
+                                "sample_weight": True}),
 ]
 
 
@@ -247,6 +257,8 @@ def run(index, name, config):
     if config.get("masked"):
         x[rng.random(x.shape[:-1]) < 0.4] = 0
     labels = labels_of(rng, kind, positions)
+    if "void" in config:
+        labels[rng.random(labels.shape) < 0.3] = config["void"]
     own_weights = None
     if config.get("sample_weight"):
         own_weights = rng.integers(0, 17, (STEPS, BATCH)) / 8.0
@@ -278,8 +290,12 @@ def run(index, name, config):
             loss = loss_of(target, y, sample_weight=weights_of(config, labels[step], own_of_step))
         for m in metrics:
             metric = metric_of(m, kind == "classes", kind == "bits")
-            metric.update_state(target, tf.cast(y, "float32"))  # TensorFlow counts in float32
-            sums[m].append(float(metric.result()) * BATCH)
+            # TensorFlow counts in float32. Metrics of Keras do not ignore a class: its labels are
+            # left out by weights, and halfstep gives the sum over the others.
+            kept = None if "void" not in config else np.not_equal(target, config["void"])
+            metric.update_state(target, tf.cast(y, "float32"), sample_weight=kept)
+            samples = BATCH if kept is None else int(kept.sum())
+            sums[m].append(float(metric.result()) * samples)
         losses.append(float(loss))
         variables = [layer.kernel, layer.bias]
         optimizer.apply(tape.gradient(loss, variables), variables)
@@ -305,7 +321,7 @@ def run(index, name, config):
         "bias": bias,
         "losses": numbers(losses),
         "rates": numbers(rates),
-        "sums": {m: numbers(v) for m, v in sums.items()},
+        "sums": {m + ("/sum" if "void" in config else ""): numbers(v) for m, v in sums.items()},
         "final_kernel": numbers(layer.kernel),
         "final_bias": numbers(layer.bias),
     }

@@ -78,11 +78,9 @@ TEST_CASE("accumulation: samples that are mixed in pairs train in parts as the w
 
 TEST_CASE("accumulation: a masked loss is the mean over the steps that are kept in all parts") {
   const data::Dataset dataset = digit_rows();
-  for (const std::string masks :
-       {"    - {type: masking}\n",
-        "    - {type: dense, units: 3, activation: relu}\n    - {type: masking}\n"}) {
-    CAPTURE(masks);
-    const TinyRun tiny = masked_rows(masks);
+  for (const TinyRun& tiny : masked_runs()) {
+    CAPTURE(tiny.layers);
+    CAPTURE(tiny.loss);
     const TrainResult whole = Run(tiny.spec(), {}, dataset).finish();
     for (const std::int64_t parts : {2, 3, 8}) {
       CAPTURE(parts);

@@ -81,4 +81,45 @@ TEST_CASE("evaluate: one-hot labels are counted by the class of their 1") {
   CHECK(output.confusion.counts == counted.counts);
 }
 
+TEST_CASE("evaluate: labels of the class that the loss ignores count nowhere") {
+  data::Dataset dataset;
+  dataset.classes = 10;
+  dataset.sample_shape = digits().sample_shape;
+  const auto labelled = [](const data::Split& split, std::int32_t of_every_third) {
+    data::Split copy{split.images.clone(), split.labels.clone()};
+    const auto labels = copy.labels.span<std::int32_t>();
+    for (std::size_t i = 0; i < labels.size(); i += 3) labels[i] = of_every_third;
+    return copy;
+  };
+  dataset.train = labelled(digits().train, -1);
+  dataset.test = labelled(digits().test, -1);
+  TinyRun tiny;
+  tiny.loss = "{type: sparse_categorical_crossentropy, ignore_class: -1}";
+  Run run(tiny.spec(), {}, dataset);
+  const TrainResult result = run.finish();
+  REQUIRE(result.test);
+  const OutputPredictions& output = result.test->outputs[0];
+  std::int64_t right = 0, counted = 0;
+  for (std::size_t i = 0; i < 60; ++i) {
+    const std::int32_t label = dataset.test.labels.as<std::int32_t>()[i];
+    right += label == output.predictions[i] ? 1 : 0;
+  }
+  for (const std::int64_t count : output.confusion.counts) counted += count;
+  CHECK(counted == 40);
+  CHECK(result.test->metrics.at("accuracy") == doctest::Approx(static_cast<double>(right) / 40));
+  // Neither loss nor gradient depends on the samples of the ignored labels.
+  Run other(tiny.spec(), {}, dataset);
+  for (std::int64_t i = 0; i < 60; i += 3) {
+    const std::int64_t each = dataset.sample_shape.elements();
+    std::fill_n(dataset.test.images.as<std::uint8_t>() + i * each, each, std::uint8_t{7});
+  }
+  CHECK(other.finish().test->metrics.at("loss") ==
+        doctest::Approx(result.test->metrics.at("loss")));
+
+  tiny.loss = "sparse_categorical_crossentropy";
+  CHECK_THROWS_WITH_AS(Run(tiny.spec(), {}, dataset),
+                       doctest::Contains("label -1 of sample 0 is not in 0..9"),
+                       UserError);
+}
+
 }  // namespace halfstep::train

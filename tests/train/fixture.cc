@@ -70,6 +70,18 @@ TinyRun masked_rows(std::string_view masks) {
   return tiny;
 }
 
+std::vector<TinyRun> masked_runs() {
+  const std::string masking = "    - {type: masking}\n";
+  std::vector<TinyRun> runs{
+      masked_rows(masking),
+      masked_rows("    - {type: dense, units: 3, activation: relu}\n" + masking)};
+  for (const std::string_view masks : {std::string_view(), std::string_view(masking)}) {
+    runs.push_back(masked_rows(masks));
+    runs.back().loss = "{type: sparse_categorical_crossentropy, ignore_class: 3}";
+  }
+  return runs;
+}
+
 data::Dataset digit_rows() {
   data::Dataset dataset;
   dataset.name = "digit_rows";

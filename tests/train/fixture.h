@@ -50,6 +50,8 @@ data::Dataset digits_with_nan(std::int64_t sample = 30);
 /// samples and of classes; and its data, the digits row by row. `masks`: the layers that mask
 /// steps. The first rows of a digit, up to 24, are zeros.
 TinyRun masked_rows(std::string_view masks = "    - {type: masking}\n");
+/// Runs like that whose losses leave out steps by masks, labels, or both.
+std::vector<TinyRun> masked_runs();
 data::Dataset digit_rows();
 
 /// A run on the halves of digits as two inputs, which a layer joins for the layers of TinyRun; and

@@ -128,11 +128,10 @@ TEST_CASE("ranks: weights of samples are those of the same samples on any number
 
 TEST_CASE("ranks: a masked loss is the mean over the steps that are kept on all ranks") {
   const data::Dataset dataset = digit_rows();
-  for (const std::string masks :
-       {"    - {type: masking}\n",
-        "    - {type: dense, units: 3, activation: relu}\n    - {type: masking}\n"}) {
-    CAPTURE(masks);
-    config::RunSpec spec = masked_rows(masks).spec();
+  for (const TinyRun& tiny : masked_runs()) {
+    CAPTURE(tiny.layers);
+    CAPTURE(tiny.loss);
+    config::RunSpec spec = tiny.spec();
     const TrainResult one = Run(spec, {}, dataset).finish();
     for (const int ranks : {2, 4}) {
       for (const std::int64_t parts : {1, 3}) {

@@ -53,6 +53,8 @@ class Loss {
   virtual bool from_logits() const = 0;
   /// True when predictions must be probabilities; false for scores, and for real values.
   virtual bool takes_probabilities() const = 0;
+  /// Labels of this number are left out of loss and metrics; build() gets class 0 instead.
+  virtual std::optional<std::int64_t> ignored_class() const { return std::nullopt; }
 };
 
 struct LossDef {
@@ -80,6 +82,10 @@ constexpr LossDef loss_def(std::string_view type, std::string_view doc) {
       if constexpr (requires { L::k_probabilities; }) return L::k_probabilities;
       if constexpr (requires { loss_.from_logits; }) return !loss_.from_logits;
       return false;
+    }
+    std::optional<std::int64_t> ignored_class() const override {
+      if constexpr (requires { loss_.ignore_class; }) return loss_.ignore_class;
+      return std::nullopt;
     }
 
    private:

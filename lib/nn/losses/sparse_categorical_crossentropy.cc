@@ -1,17 +1,27 @@
+#include <limits>
+
 #include "nn/losses/loss.h"
 
 namespace halfstep::nn {
 namespace {
 
-/// -log p[label]; label -1 is not special.
+/// -log p[label].
 struct SparseCategoricalCrossentropy {
   static constexpr LabelKind k_labels = LabelKind::classes;
   bool from_logits = false;
+  std::optional<std::int64_t> ignore_class;  ///< read by the step, which masks losses
 
   void fields(config::Fields& f) {
     f.field("from_logits",
             from_logits,
             {.doc = "Whether the model gives scores; false: probabilities, as behind a softmax."});
+    f.field("ignore_class",
+            ignore_class,
+            {.doc = "Labels of this number, which need not be one of a class, such as -1 or 255, "
+                    "are left out of the loss and of all metrics of the output, whose means are "
+                    "over the other labels; null: none.",
+             .min = std::numeric_limits<std::int32_t>::min(),
+             .max = std::numeric_limits<std::int32_t>::max()});
   }
 
   graph::Value build(const LossContext& c) const {

@@ -34,7 +34,7 @@ constexpr std::array k_losses{
 
 constexpr MissingArgument k_not_in_losses[] = {
     {"axis", "classes are the last axis"},
-    {"ignore_class", "every label is that of a class"},
+    {"ignore_class", "sparse_categorical_crossentropy has it"},
     {"reduction", "losses are averaged over the batch"},
 };
 
