@@ -110,8 +110,8 @@ struct DataOptions {
   /// Integer labels [N, k] are a class at each of k positions, not k targets of a sample.
   bool labels_are_class_numbers = false;
   std::optional<std::int64_t> ignored_label;  ///< no class, and need not be in range
-  std::optional<config::TextSpec> text;  ///< of a text, and of a csv with a column of texts
-  std::string sample_weight;             ///< see config::DataSpec; empty: none
+  std::optional<config::TextSpec> text;       ///< of a text, and of a csv with a column of texts
+  std::string sample_weight;                  ///< see config::DataSpec; empty: none
   /// Part of the training samples that neither encoding nor vocabulary is fitted to.
   double validation_split = 0;
   std::optional<TableEncoding> encoding;     ///< of a run, used instead of a fitted one

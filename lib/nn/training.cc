@@ -257,8 +257,13 @@ void append_updates(StepDraft& step) {
         step_origin(Phase::update, "optimizers compute in float32", layer_of(weights[i].name)),
         "optimizer/" + weights[i].name);
     const DType dtype = b.dtype(weights[i].read);
-    OptimizerContext context{
-        b, weights[i], gradients[i], b.cast(rate, dtype), b.cast(number, dtype), ok};
+    OptimizerContext context{b,
+                             weights[i],
+                             gradients[i],
+                             b.cast(rate, dtype),
+                             b.cast(number, dtype),
+                             ok,
+                             spec.optimizer.spec.weight_decay.value_or(0)};
     spec.optimizer.optimizer->update(context);
     if (gather) gather->add(b, weights[i]);
   }

@@ -43,9 +43,8 @@ class MatmulUpdateFusion {
     for (const char* name : {"Targs", "Tresults", "bias", "activation", "mask", "forms"}) {
       fused.attrs.erase(name);
     }
-    for (const char* name : {"rule", "packed", "use_nesterov", "update_slots"}) {
-      fused.attrs.set(name, *node.attrs.find(name));
-    }
+    for (const char* name : {"rule", "packed"}) fused.attrs.set(name, *node.attrs.find(name));
+    graph::ops::copy_options(node.attrs, fused.attrs);
     const int id = rewriter_.add({fused}, update);
     if (id < 0) return;
     for (const Value& input : fused.inputs) bring(input.node, at);

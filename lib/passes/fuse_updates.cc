@@ -170,9 +170,7 @@ std::optional<Fused> fused_update(int id, const Node& node, const Gradients& gra
   fused.factor = ports.inputs;
   inputs.insert(inputs.begin() + static_cast<std::ptrdiff_t>(ports.inputs), Value{});
   fused.node.attrs = {{"rule", node.op}, {"guarded", node.inputs.size() > ports.inputs}};
-  for (const char* flag : {"use_nesterov", "update_slots"}) {
-    if (node.attrs.find(flag) != nullptr) fused.node.attrs.set(flag, node.attrs.get<bool>(flag));
-  }
+  graph::ops::copy_options(node.attrs, fused.node.attrs);
   return fused;
 }
 

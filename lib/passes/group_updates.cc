@@ -51,9 +51,7 @@ std::optional<Part> part_of(const Node& node) {
   std::size_t next = ports.inputs;
   if (fused) part.unscale = node.inputs[next++];
   if (next < node.inputs.size()) part.ok = node.inputs[next];
-  for (const char* flag : {"use_nesterov", "update_slots"}) {
-    if (node.attrs.find(flag) != nullptr) part.attrs.set(flag, node.attrs.get<bool>(flag));
-  }
+  graph::ops::copy_options(node.attrs, part.attrs);
   return part;
 }
 

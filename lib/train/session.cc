@@ -112,7 +112,8 @@ void Session::check_labels() const {
           const float lowest = output.loss->label_kind() == nn::LabelKind::signs ? -1 : 0;
           data::check_probabilities(rows->labels, begin, count, lowest, of, output.loss_type);
         } else if (several) {
-          data::check_indices(rows->labels, begin, count, *limit, what, output.loss->ignored_class());
+          data::check_indices(
+              rows->labels, begin, count, *limit, what, output.loss->ignored_class());
         } else {
           data::check_labels(*rows, *limit, what, output.loss->ignored_class());
         }
@@ -187,8 +188,8 @@ Session::Session(const config::RunSpec& spec,
   Diagnostics diagnostics;
   step_spec_ = nn::read_step_spec(spec_, diagnostics);
   if (diagnostics.empty() && purpose == nn::Purpose::train) {
-    step_spec_.class_weights = nn::read_class_weights(
-        spec_, step_spec_.outputs, dataset_.class_names_of(0), diagnostics);
+    step_spec_.class_weights =
+        nn::read_class_weights(spec_, step_spec_.outputs, dataset_.class_names_of(0), diagnostics);
   }
   diagnostics.throw_if_any();
   if (ranks() != nullptr && spec_.parallel.shard == config::ShardOf::optimizer) {

@@ -22,6 +22,7 @@ Prepared prepare_update(const NodeView& node, const Capabilities&) {
   const graph::Attrs& attrs = node.attrs();
   own::UpdateParams p{.update = own::update_of(node.node.op).value(),
                       .dtype = attrs.get<DType>("T"),
+                      .decay_by_rate = attrs.get_or<double>("weight_decay", 0),
                       .nesterov = attrs.get_or<bool>("use_nesterov", false),
                       .update_slots = attrs.get_or<bool>("update_slots", true)};
   std::vector<std::string_view> ports;
@@ -69,7 +70,8 @@ Prepared prepare_update(const NodeView& node, const Capabilities&) {
 Prepared prepare_grouped_update(const NodeView& node, const Capabilities&) {
   const graph::ops::GroupedUpdatePorts ports = graph::ops::grouped_update_ports(node.attrs());
   own::UpdateParams p{.update = *own::update_of(node.attrs().get<std::string>("rule")),
-                      .dtype = DType::float32};
+                      .dtype = DType::float32,
+                      .decay_by_rate = node.attrs().get_or<double>("weight_decay", 0)};
   return launch_on_device([p, ports](const Args& a) mutable {
     std::vector<own::UpdatedTensor> tensors;
     for (std::size_t t = 0; t < ports.tensors; ++t) {

@@ -364,6 +364,9 @@ TEST_CASE("device: every optimizer and clipping train as on the CPU") {
         "{type: adagrad, learning_rate: 1e-2}",
         "{type: nadam, learning_rate: 1e-3}",
         "{type: adamw, learning_rate: 1e-3, amsgrad: true}",
+        "{type: sgd, learning_rate: 1e-2, weight_decay: 0.5}",
+        "{type: rmsprop, learning_rate: 1e-3, momentum: 0.5, weight_decay: 0.5}",
+        "{type: lion, learning_rate: 1e-3, weight_decay: 0.5}",
         "{type: adamw, learning_rate: 1e-3, weight_decay: 0.01, global_clipnorm: 1}"}) {
     CAPTURE(optimizer);
     TinyRun tiny;

@@ -189,6 +189,16 @@ CASES = [
                                            "positions": 4, "masked": True}),
     ("ignored class, weights", {"loss": {**SCORES, "ignore_class": 0}, "positions": 3,
                                 "sample_weight": True}),
+    *((f"weight decay, {name}", {"optimizer": {"type": kind, **more, "learning_rate": 0.125,
+                                               "weight_decay": 0.5}})
+      for name, kind, more in [
+          ("sgd", "sgd", {}), ("momentum", "sgd", {"momentum": 0.5}),
+          ("nesterov", "sgd", {"momentum": 0.5, "nesterov": True}), ("adam", "adam", {}),
+          ("amsgrad", "adam", {"amsgrad": True}), ("rmsprop", "rmsprop", {}),
+          ("rmsprop, momentum", "rmsprop", {"momentum": 0.5}),
+          ("rmsprop, centered", "rmsprop", {"centered": True}), ("adagrad", "adagrad", {}),
+          ("adadelta", "adadelta", {}), ("adamax", "adamax", {}), ("ftrl", "ftrl", {}),
+          ("lion", "lion", {}), ("nadam", "nadam", {})]),
 ]
 
 

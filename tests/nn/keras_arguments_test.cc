@@ -76,15 +76,30 @@ TEST_CASE("optimizers: an argument of Keras that is not there is refused with a 
     make_optimizer(typed, diagnostics);
     return diagnostics.problems();
   };
-  const std::vector<Problem> found = problems("sgd", "{weight_decay: 0.1, momentum: 0.9}");
+  const std::vector<Problem> found = problems("sgd", "{use_ema: true, momentum: 0.9}");
   REQUIRE(found.size() == 1);
   CHECK(found[0].where.column == 2);
   CHECK(found[0].message ==
-        "the argument 'weight_decay' of Keras is not there: adamw and muon decay weights, and a "
-        "layer's kernel_regularizer penalizes them");
+        "the argument 'use_ema' of Keras is not there: weights are not averaged");
   CHECK(problems("adam", "{use_ema: true, gradient_accumulation_steps: 2}").size() == 2);
-  CHECK(problems("adamw", "{weight_decay: 0.1}").empty());
-  CHECK(problems("muon", "{weight_decay: 0.1}").empty());
+}
+
+TEST_CASE("optimizers: each decays weights, by its own argument or that of all") {
+  for (const OptimizerDef* def : optimizer_table()) {
+    CAPTURE(def->type);
+    const bool own = def->type == "adamw" || def->type == "muon";
+    for (const std::string_view decay : {"0.1", "null", "-1"}) {
+      CAPTURE(decay);
+      Diagnostics diagnostics;
+      const config::Typed typed{
+          std::string(def->type),
+          config::load_text(fmt::format("{{weight_decay: {}}}", decay), "o", diagnostics),
+          {"o", 1, 1, ""}};
+      const ConfiguredOptimizer made = make_optimizer(typed, diagnostics);
+      CHECK(diagnostics.problems().size() == (decay == "-1" || (own && decay == "null") ? 1 : 0));
+      CHECK(made.spec.weight_decay.has_value() == (!own && decay == "0.1"));
+    }
+  }
 }
 
 TEST_CASE("losses: an argument of Keras that is not there is refused with a reason") {

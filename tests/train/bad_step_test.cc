@@ -36,7 +36,7 @@ bool is_scale(const std::string& variable) { return variable.starts_with("loss_s
 }  // namespace
 
 TEST_CASE("bad step: it changes the scale and nothing else, whatever the optimizer") {
-  constexpr std::array<std::string_view, 16> k_optimizers{
+  constexpr std::array<std::string_view, 19> k_optimizers{
       "{type: sgd, learning_rate: 0.1}",
       "{type: sgd, learning_rate: 0.1, momentum: 0.9}",
       "{type: sgd, learning_rate: 0.1, momentum: 0.9, nesterov: true}",
@@ -45,6 +45,9 @@ TEST_CASE("bad step: it changes the scale and nothing else, whatever the optimiz
       "{type: adam, learning_rate: 1e-3}",
       "{type: adamw, learning_rate: 1e-3, weight_decay: 0.1}",
       "{type: adagrad, learning_rate: 1e-2}",
+      "{type: adam, learning_rate: 1e-3, weight_decay: 0.1}",
+      "{type: sgd, learning_rate: 0.1, momentum: 0.9, weight_decay: 0.1}",
+      "{type: lion, learning_rate: 1e-3, weight_decay: 0.1}",
       "{type: adadelta, learning_rate: 1}",
       "{type: adam, learning_rate: 1e-3, amsgrad: true}",
       "{type: adamax, learning_rate: 1e-3}",

@@ -12,6 +12,8 @@
 //                    (nesterov: m * beta1 + g * (1 - beta1) instead of m)
 //   AdamW            w -= w * weight_decay * lr, then Adam
 //   AdagradV2        a += g^2 (if update_slots);  w -= lr * g / sqrt(a + epsilon)
+// Each of them may have `weight_decay`: w -= w * (weight_decay * lr) comes first, and the rest sees
+// that w, in the compute dtype.
 // beta_power is beta to the power of this update's number, counted from 1.
 //
 // Lowering creates FusedUpdate: the update `rule`, whose gradient may have a dtype of its own and
@@ -192,10 +194,11 @@ std::vector<Shape> infer_cast_variable(const InferContext& c) {
 }
 
 OpDef update(std::string_view name, std::string_view inputs, std::string_view attrs = "") {
-  return define(name,
-                fmt::format("{}, ok?: bool", inputs),
-                fmt::format("T: {{half, bfloat16, float, double}}, {}", attrs),
-                {.infer = infer_update, .stateful = true, .update = true});
+  return define(
+      name,
+      fmt::format("{}, ok?: bool", inputs),
+      fmt::format("T: {{half, bfloat16, float, double}}, weight_decay: float = 0, {}", attrs),
+      {.infer = infer_update, .stateful = true, .update = true});
 }
 
 }  // namespace
@@ -210,6 +213,20 @@ UpdatePorts update_ports(const OpDef& op) {
   }
   require(ports.resources > 0 && ports.gradient > 0, "{} is no update", op.name);
   return ports;
+}
+
+std::size_t rate_of(const OpDef& op) {
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    if (op.inputs[i].name == "lr" || op.inputs[i].name == "alpha") return i;
+  }
+  require(false, "{} has no learning rate", op.name);
+  return 0;
+}
+
+void copy_options(const Attrs& from, Attrs& to) {
+  for (const char* name : {"use_nesterov", "update_slots", "weight_decay"}) {
+    if (const AttrValue* value = from.find(name)) to.set(name, *value);
+  }
 }
 
 FusedUpdatePorts fused_update_ports(const Node& node) {
@@ -284,16 +301,17 @@ std::vector<OpDef> update_ops() {
       update("ResourceApplyAdagradV2",
              "var: resource, accum: resource, lr: T, epsilon: T, grad: T",
              "use_locking: bool = false, update_slots: bool = true"),
-      define("FusedUpdate",
-             "args: Targs",
-             "T: {float} = float, Targs: list(type), rule: string, packed: int = 0, guarded: bool "
-             "= false, use_nesterov: bool = false, update_slots: bool = true",
-             {.infer = infer_fused_update, .stateful = true, .stage = Stage::lowered}),
+      define(
+          "FusedUpdate",
+          "args: Targs",
+          "T: {float} = float, Targs: list(type), rule: string, packed: int = 0, guarded: bool "
+          "= false, weight_decay: float = 0, use_nesterov: bool = false, update_slots: bool = true",
+          {.infer = infer_fused_update, .stateful = true, .stage = Stage::lowered}),
       define("GroupedUpdate",
              "args: Targs",
              "T: {float} = float, Targs: list(type), rule: string, copies: list(int), unscaled: "
              "bool = false, reciprocal: bool = false, guarded: bool = false, decayed: list(int) = "
-             "[], counted: bool = false, "
+             "[], counted: bool = false, weight_decay: float = 0, "
              "use_nesterov: bool = false, update_slots: bool = true",
              {.infer = infer_grouped_update, .stateful = true, .stage = Stage::lowered}),
       define("MovingAverages",
@@ -307,7 +325,8 @@ std::vector<OpDef> update_ops() {
       define("PackedMatMulUpdate",
              "args: Targs",
              "T: {bfloat16, half}, Targs: list(type), m: int, n: int, k: int, products: int = 1, "
-             "rule: string, packed: int = 0, use_nesterov: bool = false, update_slots: bool = true",
+             "rule: string, packed: int = 0, weight_decay: float = 0, use_nesterov: bool = false, "
+             "update_slots: bool = true",
              {.infer = infer_product_update, .stateful = true, .stage = Stage::lowered}),
   };
 }

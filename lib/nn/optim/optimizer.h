@@ -25,6 +25,7 @@ class OptimizerContext {
   graph::Value learning_rate;  ///< float32 scalar
   graph::Value iteration;      ///< float32 scalar: number of this step, from 1
   graph::Value ok;             ///< bool scalar; invalid when updates are never skipped
+  double weight_decay = 0;     ///< the weight first loses this times the learning rate of itself
 
   /// The handle of a slot variable `<weight>/<slot_name>`, shaped like the weight, and a slice as
   /// it is, unless `shape` is given.
@@ -32,7 +33,7 @@ class OptimizerContext {
                     double initial = 0,
                     const std::optional<Shape>& shape = {});
   graph::Value scalar(double value) { return b.scalar(b.dtype(weight.read), value); }
-  /// Emits the update op, with `ok` as its last input.
+  /// Emits the update op, with `ok` as its last input; an optimizer's op decays the weight.
   void update(std::string_view op, std::vector<graph::Value> inputs, graph::Attrs attrs = {});
   /// beta^iteration.
   graph::Value power(double beta);
@@ -50,6 +51,7 @@ struct OptimizerSpec {
   std::optional<double> clipvalue;
   std::optional<double> clipnorm;
   std::optional<double> global_clipnorm;
+  std::optional<double> weight_decay;  ///< absent also where the optimizer has one of its own
 
   void fields(config::Fields& f);
 };
@@ -63,8 +65,9 @@ struct OptimizerDef {
   bool elementwise = true;  ///< the update of an element reads no other one
 };
 
-inline constexpr std::array<std::string_view, 4> k_common_optimizer_keys{
-    "learning_rate", "clipvalue", "clipnorm", "global_clipnorm"};
+inline constexpr std::string_view k_weight_decay = "weight_decay";
+inline constexpr std::array<std::string_view, 5> k_common_optimizer_keys{
+    "learning_rate", "clipvalue", "clipnorm", "global_clipnorm", k_weight_decay};
 
 template <class O>
 constexpr OptimizerDef optimizer_def(std::string_view type,

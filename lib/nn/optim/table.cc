@@ -1,7 +1,10 @@
+#include <algorithm>
 #include <array>
 
+#include "config/describe.h"
 #include "core/error.h"
 #include "core/ranges.h"
+#include "graph/ops/ops.h"
 #include "nn/missing_arguments.h"
 #include "nn/optim/optimizer.h"
 
@@ -39,8 +42,6 @@ constexpr MissingArgument k_missing_arguments[] = {
     {"gradient_accumulation_steps", "training.accumulate_steps has the parts of a step"},
     {"loss_scale_factor", "precision.loss_scale has the scale of the loss"},
     {"use_ema", "weights are not averaged"},
-    {"weight_decay",
-     "adamw and muon decay weights, and a layer's kernel_regularizer penalizes them"},
 };
 
 /// The map without arguments of Keras that are not there, which are reported.
@@ -53,11 +54,14 @@ config::Node without_missing(const config::Node& node,
   return rest;
 }
 
-/// The part of an optimizer's map with the keys that all optimizers share.
-config::Node common_part(const config::Node& node) {
+/// The part of an optimizer's map with the keys that all optimizers share, without an own decay.
+config::Node common_part(const config::Node& node, const OptimizerDef& def) {
+  const std::vector<config::FieldDoc> own = config::describe_fields(def.fields);
+  const bool decays = std::ranges::any_of(
+      own, [](const config::FieldDoc& field) { return field.name == k_weight_decay; });
   config::Node part = node;
-  std::erase_if(part.entries, [](const config::Node::Entry& entry) {
-    return !contains(k_common_optimizer_keys, entry.key);
+  std::erase_if(part.entries, [&](const config::Node::Entry& entry) {
+    return !contains(k_common_optimizer_keys, entry.key) || (decays && entry.key == k_weight_decay);
   });
   return part;
 }
@@ -86,6 +90,11 @@ void OptimizerSpec::fields(config::Fields& f) {
           {.doc = "All gradients together are shortened to this L2 norm where theirs is greater; "
                   "null: no limit. At most one of the three limits may be given.",
            .above = 0});
+  f.field(k_weight_decay,
+          weight_decay,
+          {.doc = "Part of each weight that a step takes off before the update, times the learning "
+                  "rate; null: none. adamw and muon have one of their own.",
+           .min = 0});
 }
 
 ConfiguredOptimizer make_optimizer(const config::Typed& typed, Diagnostics& diagnostics) {
@@ -96,7 +105,7 @@ ConfiguredOptimizer make_optimizer(const config::Typed& typed, Diagnostics& diag
     if (def->type != typed.type) continue;
     configured.def = def;
     configured.optimizer = def->make(without_missing(typed.node, *def, diagnostics), diagnostics);
-    config::read(common_part(typed.node), configured.spec, diagnostics);
+    config::read(common_part(typed.node, *def), configured.spec, diagnostics);
     const OptimizerSpec& spec = configured.spec;
     if (spec.clipvalue.has_value() + spec.clipnorm.has_value() + spec.global_clipnorm.has_value() >
         1) {
@@ -135,6 +144,9 @@ void OptimizerContext::update(std::string_view op,
                               std::vector<graph::Value> inputs,
                               graph::Attrs attrs) {
   if (ok.valid()) inputs.push_back(ok);
+  if (weight_decay != 0 && graph::op_table().find(op)->update) {
+    attrs.set(std::string(k_weight_decay), weight_decay);
+  }
   b.add_node(op, std::move(inputs), std::move(attrs));
 }
 

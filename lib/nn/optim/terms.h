@@ -63,7 +63,11 @@ class Terms {
  public:
   explicit Terms(OptimizerContext& c) : c_(c) {}
 
-  Term weight() const { return {c_.b, c_.weight.read}; }
+  /// The weight, less its decay.
+  Term weight() const {
+    const Term w{c_.b, c_.weight.read};
+    return c_.weight_decay == 0 ? w : w - w * (learning_rate() * c_.weight_decay);
+  }
   Term gradient() const { return {c_.b, c_.gradient}; }
   Term learning_rate() const { return {c_.b, c_.learning_rate}; }
   /// beta^t, t the number of the step from 1.

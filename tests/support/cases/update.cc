@@ -18,6 +18,9 @@ std::vector<OpCase> optimizer_cases() {
                        .magnitude = 8});
       if (guarded) cases.back().inputs.push_back(flags({}));
     }
+    cases.push_back(cases.back());
+    cases.back().name += ", weight decay";
+    cases.back().attrs.set("weight_decay", 20.0);
   };
   const Operand w = variable(shape), g = uniform(shape);
   const Operand positive = variable(shape, 0.5, 2), small = variable(shape, -0.25, 0.25);
@@ -55,6 +58,9 @@ std::vector<OpCase> optimizer_cases() {
          .terms = 16,
          .magnitude = 8,
          .check_gradient = false});
+    cases.push_back(cases.back());
+    cases.back().name += ", weight decay";
+    cases.back().attrs.set("weight_decay", 20.0);
     for (const bool longer : {false, true}) {
       cases.push_back(
           {.name = fmt::format("GroupedUpdate/{}{}", longer ? "longer rows, " : "", name(dtype)),
@@ -81,6 +87,10 @@ std::vector<OpCase> optimizer_cases() {
       decayed.name += ", decayed";
       decayed.attrs.set("decayed", std::vector<std::int64_t>{1, 0});
       decayed.inputs.insert(decayed.inputs.end() - 2, number(0.125));
+      cases.push_back(decayed);
+      // Of gradient and variable: the first sees the variable before it decays.
+      decayed.name += ", weight decay";
+      decayed.attrs.set("weight_decay", 20.0);
       cases.push_back(std::move(decayed));
     }
   }

@@ -30,10 +30,23 @@ Compute<T> scalar(const Args& a, std::size_t i) {
   return static_cast<Compute<T>>(*a.in[i].as<T>());
 }
 
-/// w and slots := rule(g, w, slots...) for elements [begin, end).
+/// The attributes that all rules share.
+struct Options {
+  double weight_decay;
+  explicit Options(const Attrs& attrs) : weight_decay(attrs.get_or<double>("weight_decay", 0)) {}
+
+  /// The part that each element of the variable loses first.
+  template <class C>
+  C decay(C lr) const {
+    return static_cast<C>(weight_decay) * lr;
+  }
+};
+
+/// w and slots := rule(g, w - decay w, slots...) for elements [begin, end).
 template <class T, class Rule, std::same_as<T>... Slots>
 void sweep(std::int64_t begin,
            std::int64_t end,
+           Compute<T> decay,
            const Rule& rule,
            const T* __restrict g,
            T* __restrict w,
@@ -41,6 +54,7 @@ void sweep(std::int64_t begin,
   using C = Compute<T>;
   for (std::int64_t i = begin; i < end; ++i) {
     [&](C weight, auto... slot) {
+      if (decay != 0) weight -= weight * decay;
       rule(static_cast<C>(g[i]), weight, slot...);
       w[i] = static_cast<T>(weight);
       ((slots[i] = static_cast<T>(slot)), ...);
@@ -48,12 +62,17 @@ void sweep(std::int64_t begin,
   }
 }
 
-/// Runs rule(g, w, slots...) over the variable at input 0 and its slots at inputs 1, 2, ...
+/// Runs rule(g, w, slots...) over the variable at input 0, less its decay, and its slots at inputs
+/// 1, 2, ...
 template <class T, std::size_t... slot, class Rule>
-void apply(const Args& a, std::size_t gradient, std::index_sequence<slot...>, const Rule& rule) {
+void apply(const Args& a,
+           std::size_t gradient,
+           std::index_sequence<slot...>,
+           Compute<T> decay,
+           const Rule& rule) {
   const T* g = a.in[gradient].as<T>();
   parallel_for(a.in[gradient].elements(), k_grain, [&](std::int64_t begin, std::int64_t end) {
-    sweep<T>(begin, end, rule, g, a.in[0].as<T>(), a.in[slot + 1].as<T>()...);
+    sweep<T>(begin, end, decay, rule, g, a.in[0].as<T>(), a.in[slot + 1].as<T>()...);
   });
 }
 
@@ -62,32 +81,33 @@ constexpr std::make_index_sequence<1> k_one_slot;
 constexpr std::make_index_sequence<2> k_two_slots;
 constexpr std::make_index_sequence<3> k_three_slots;
 
-struct GradientDescent {
-  explicit GradientDescent(const Attrs&) {}
+struct GradientDescent : Options {
+  using Options::Options;
 
   template <class T>
   void run(const Args& a) const {
     using C = Compute<T>;
     const C alpha = scalar<T>(a, 1);
-    apply<T>(a, 2, k_no_slots, [=](C g, C& w) { w -= alpha * g; });
+    apply<T>(a, 2, k_no_slots, decay(alpha), [=](C g, C& w) { w -= alpha * g; });
   }
 };
 
-struct Momentum {
+struct Momentum : Options {
   bool nesterov;
-  explicit Momentum(const Attrs& attrs) : nesterov(attrs.get<bool>("use_nesterov")) {}
+  explicit Momentum(const Attrs& attrs)
+      : Options(attrs), nesterov(attrs.get<bool>("use_nesterov")) {}
 
   template <class T>
   void run(const Args& a) const {
     using C = Compute<T>;
     const C lr = scalar<T>(a, 2), momentum = scalar<T>(a, 4);
     if (nesterov) {
-      apply<T>(a, 3, k_one_slot, [=](C g, C& w, C& accum) {
+      apply<T>(a, 3, k_one_slot, decay(lr), [=](C g, C& w, C& accum) {
         accum = momentum * accum - lr * g;
         w += momentum * accum - lr * g;
       });
     } else {
-      apply<T>(a, 3, k_one_slot, [=](C g, C& w, C& accum) {
+      apply<T>(a, 3, k_one_slot, decay(lr), [=](C g, C& w, C& accum) {
         accum = momentum * accum - lr * g;
         w += accum;
       });
@@ -95,29 +115,29 @@ struct Momentum {
   }
 };
 
-struct KerasRmsProp {
-  explicit KerasRmsProp(const Attrs&) {}
+struct KerasRmsProp : Options {
+  using Options::Options;
 
   template <class T>
   void run(const Args& a) const {
     using C = Compute<T>;
     const C lr = scalar<T>(a, 2), rho = scalar<T>(a, 3), epsilon = scalar<T>(a, 4);
-    apply<T>(a, 5, k_one_slot, [=](C g, C& w, C& ms) {
+    apply<T>(a, 5, k_one_slot, decay(lr), [=](C g, C& w, C& ms) {
       ms = rho * ms + (1 - rho) * (g * g);
       w -= lr * g / std::sqrt(ms + epsilon);
     });
   }
 };
 
-struct RmsProp {
-  explicit RmsProp(const Attrs&) {}
+struct RmsProp : Options {
+  using Options::Options;
 
   template <class T>
   void run(const Args& a) const {
     using C = Compute<T>;
     const C lr = scalar<T>(a, 3), rho = scalar<T>(a, 4), momentum = scalar<T>(a, 5);
     const C epsilon = scalar<T>(a, 6);
-    apply<T>(a, 7, k_two_slots, [=](C g, C& w, C& ms, C& mom) {
+    apply<T>(a, 7, k_two_slots, decay(lr), [=](C g, C& w, C& ms, C& mom) {
       ms = rho * ms + (1 - rho) * (g * g);
       mom = momentum * mom + lr * g / std::sqrt(ms + epsilon);
       w -= mom;
@@ -125,15 +145,15 @@ struct RmsProp {
   }
 };
 
-struct CenteredRmsProp {
-  explicit CenteredRmsProp(const Attrs&) {}
+struct CenteredRmsProp : Options {
+  using Options::Options;
 
   template <class T>
   void run(const Args& a) const {
     using C = Compute<T>;
     const C lr = scalar<T>(a, 4), rho = scalar<T>(a, 5), momentum = scalar<T>(a, 6);
     const C epsilon = scalar<T>(a, 7);
-    apply<T>(a, 8, k_three_slots, [=](C g, C& w, C& mg, C& ms, C& mom) {
+    apply<T>(a, 8, k_three_slots, decay(lr), [=](C g, C& w, C& mg, C& ms, C& mom) {
       mg = rho * mg + (1 - rho) * g;
       ms = rho * ms + (1 - rho) * (g * g);
       // Rounding can make the variance negative, where the plain formula would give NaN: clamped to
@@ -147,9 +167,10 @@ struct CenteredRmsProp {
 
 /// Adam and AdamW; `shift` is 1 where weight_decay precedes beta1 in the inputs.
 template <bool decays>
-struct AdamRule {
+struct AdamRule : Options {
   bool nesterov;
-  explicit AdamRule(const Attrs& attrs) : nesterov(attrs.get_or<bool>("use_nesterov", false)) {}
+  explicit AdamRule(const Attrs& attrs)
+      : Options(attrs), nesterov(attrs.get_or<bool>("use_nesterov", false)) {}
 
   template <class T>
   void run(const Args& a) const {
@@ -159,19 +180,19 @@ struct AdamRule {
     const C beta1 = scalar<T>(a, 6 + k_shift), beta2 = scalar<T>(a, 7 + k_shift);
     const C epsilon = scalar<T>(a, 8 + k_shift);
     const C rate = lr * std::sqrt(1 - beta2_power) / (1 - beta1_power);
-    const C decay = decays ? scalar<T>(a, 6) : C{0};
+    const C own_decay = decays ? scalar<T>(a, 6) : C{0};
     const auto moments = [=](C g, C& m, C& v) {
       m += (g - m) * (1 - beta1);
       v += (g * g - v) * (1 - beta2);
     };
     if (nesterov) {
-      apply<T>(a, 9 + k_shift, k_two_slots, [=](C g, C& w, C& m, C& v) {
+      apply<T>(a, 9 + k_shift, k_two_slots, decay(lr), [=](C g, C& w, C& m, C& v) {
         moments(g, m, v);
         w -= rate * (m * beta1 + (1 - beta1) * g) / (std::sqrt(v) + epsilon);
       });
     } else {
-      apply<T>(a, 9 + k_shift, k_two_slots, [=](C g, C& w, C& m, C& v) {
-        if constexpr (decays) w -= w * decay * lr;
+      apply<T>(a, 9 + k_shift, k_two_slots, decay(lr), [=](C g, C& w, C& m, C& v) {
+        if constexpr (decays) w -= w * own_decay * lr;
         moments(g, m, v);
         w -= rate * m / (std::sqrt(v) + epsilon);
       });
@@ -179,16 +200,17 @@ struct AdamRule {
   }
 };
 
-struct Adagrad {
+struct Adagrad : Options {
   bool update_slots;
-  explicit Adagrad(const Attrs& attrs) : update_slots(attrs.get<bool>("update_slots")) {}
+  explicit Adagrad(const Attrs& attrs)
+      : Options(attrs), update_slots(attrs.get<bool>("update_slots")) {}
 
   template <class T>
   void run(const Args& a) const {
     using C = Compute<T>;
     const C lr = scalar<T>(a, 2), epsilon = scalar<T>(a, 3);
     const C share = update_slots ? C{1} : C{0};
-    apply<T>(a, 4, k_one_slot, [=](C g, C& w, C& accum) {
+    apply<T>(a, 4, k_one_slot, decay(lr), [=](C g, C& w, C& accum) {
       accum += share * (g * g);
       w -= lr * g / std::sqrt(accum + epsilon);
     });

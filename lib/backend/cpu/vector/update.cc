@@ -11,6 +11,7 @@
 #include "backend/cpu/vector/rows.h"
 #include "core/error.h"
 #include "core/parallel.h"
+#include "graph/ops/ops.h"
 
 namespace halfstep::backend::cpu::vector {
 namespace {
@@ -24,7 +25,23 @@ UpdateRule::UpdateRule(const Loops& loops, std::string_view op, const graph::Att
     : row(std::find_if(loops.updates.begin(),
                        loops.updates.end(),
                        [&](const UpdateRow& r) { return op == r.op; })),
-      loop(row->flag != nullptr && attrs.get<bool>(row->flag) ? row->flagged : row->loop) {}
+      loop(row->flag != nullptr && attrs.get<bool>(row->flag) ? row->flagged : row->loop),
+      weight_decay(static_cast<float>(attrs.get_or<double>("weight_decay", 0))) {
+  const std::size_t input = graph::ops::rate_of(*graph::op_table().find(op));
+  rate = input - resources() - (input > gradient() ? 1 : 0);
+}
+
+void UpdateRule::run(float* const* state,
+                     const float* gradient,
+                     std::int64_t n,
+                     const float* scalars) const {
+  if (weight_decay != 0) {
+    const float decay = weight_decay * scalars[rate];
+    float* w = state[0];
+    for (std::int64_t i = 0; i < n; ++i) w[i] = w[i] - w[i] * decay;
+  }
+  loop(state, gradient, n, scalars);
+}
 
 std::array<float, k_max_scalars> UpdateRule::scalars(const Args& args,
                                                      std::size_t inputs,
@@ -76,7 +93,7 @@ void FusedUpdate::elements(const Step& step,
   }
   float* state[k_max_resources];
   for (std::size_t s = 0; s < rule_.resources(); ++s) state[s] = step.args.in[s].as<float>() + i;
-  rule_.loop(state, g, n, step.scalars.data());
+  rule_.run(state, g, n, step.scalars.data());
 }
 
 std::int64_t FusedUpdate::rows_of(const Piece& piece) const {
@@ -186,7 +203,7 @@ Prepared prepare_update(const NodeView& node, const Capabilities& capabilities) 
           source.read(args.in[s].data, i, n, scratch[s]);
           state[s] = sink.place(args.in[s].data, i, scratch[s]);
         }
-        rule.loop(state, g, n, scalars.data());
+        rule.run(state, g, n, scalars.data());
         for (std::size_t s = 0; s < rule.resources(); ++s) {
           sink.store(args.in[s].data, i, n, state[s]);
         }

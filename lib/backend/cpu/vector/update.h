@@ -22,6 +22,8 @@ inline constexpr std::size_t k_max_scalars = 8;
 struct UpdateRule {
   const UpdateRow* row;
   Update loop;
+  float weight_decay;  ///< the attribute
+  std::size_t rate;    ///< index of the learning rate among the scalars
 
   /// `op` must be in the table, such as "ResourceApplyAdam".
   UpdateRule(const Loops& loops, std::string_view op, const graph::Attrs& attrs);
@@ -29,6 +31,8 @@ struct UpdateRule {
   /// The number of handles (variable and slots), and the input index of the gradient.
   std::size_t resources() const { return static_cast<std::size_t>(row->resources); }
   std::size_t gradient() const { return static_cast<std::size_t>(row->gradient); }
+  /// Updates n elements of the variable, state[0], and its slots by as many of the gradient.
+  void run(float* const* state, const float* gradient, std::int64_t n, const float* scalars) const;
   /// The scalars among the first `inputs` inputs, of the dtype that `source` reads.
   std::array<float, k_max_scalars> scalars(const Args& args,
                                            std::size_t inputs,

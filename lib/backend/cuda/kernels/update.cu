@@ -174,10 +174,11 @@ struct Entries {
   int count;
 };
 
-/// By which gradients are multiplied, and twice the variable in those of an L2 penalty.
+/// By which gradients are multiplied, and twice the variable in those of an L2 penalty; the part of
+/// the variable that is taken off.
 template <class C>
 struct Factors {
-  C unscale, decay;
+  C unscale, decay, weight_decay;
 };
 
 /// The elements from i * width on, with a gradient of dtype G.
@@ -200,6 +201,7 @@ __device__ inline void update_at(const R& rule,
     for (int k = 0; k < R::k_slots; ++k) slot[k] = load(slots[k].element[e]);
     C gradient = static_cast<C>(load(g.element[e]));
     if (t.decayed) gradient += factors.decay * (weight * C(2));
+    if (factors.weight_decay != C(0)) weight -= weight * factors.weight_decay;
     rule(gradient * factors.unscale, weight, slot);
     w.element[e] = store<T>(weight);
     for (int k = 0; k < R::k_slots; ++k) slots[k].element[e] = store<T>(slot[k]);
@@ -242,13 +244,16 @@ __global__ void update_kernel(R rule,
                               const T* unscale,
                               bool reciprocal,
                               const T* decay,
+                              double decay_by_rate,
                               Entries<T> tensors,
                               const bool* ok) {
   if (ok != nullptr && !*ok) return;
   rule.numbers = load_numbers(numbers);
   rule.prepare();
   const Compute<T> given = unscale == nullptr ? Compute<T>(1) : load(*unscale);
-  const Factors<Compute<T>> factors{reciprocal ? Compute<T>(1) / given : given, number(decay)};
+  const Factors<Compute<T>> factors{reciprocal ? Compute<T>(1) / given : given,
+                                    number(decay),
+                                    static_cast<Compute<T>>(decay_by_rate) * rule.numbers.rate};
   int n = 0;
   while (n + 1 < tensors.count && tensors.entry[n + 1].first_block <= block()) ++n;
   const Entry<T>& t = tensors.entry[n];
@@ -320,6 +325,7 @@ void run(Stream stream, const UpdateParams& p, const R& rule) {
            at(p.unscale),
            p.reciprocal,
            at(p.decay),
+           p.decay_by_rate,
            entries,
            p.ok);
     entries.count = 0;

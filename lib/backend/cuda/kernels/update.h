@@ -64,7 +64,8 @@ struct UpdateParams {
   const void* beta1 = nullptr;
   const void* beta2 = nullptr;
   const void* epsilon = nullptr;
-  const void* weight_decay = nullptr;
+  const void* weight_decay = nullptr;  ///< of adam_w
+  double decay_by_rate = 0;            ///< of any: variable -= variable * (this * lr) comes first
   bool nesterov = false;
   bool update_slots = true;  ///< adagrad
   const bool* ok = nullptr;  ///< null: always

@@ -161,6 +161,7 @@ Work prepare_update(const Facts& node, const Machine& machine) {
   UpdateParams params{.update = *update,
                       .dtype = node.attrs.get<DType>("T"),
                       .reciprocal = node.attrs.get_or<bool>("reciprocal", false),
+                      .decay_by_rate = node.attrs.get_or<double>("weight_decay", 0),
                       .nesterov = node.attrs.get_or<bool>("use_nesterov", false),
                       .update_slots = node.attrs.get_or<bool>("update_slots", true)};
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
