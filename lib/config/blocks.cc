@@ -158,14 +158,20 @@ class Expander {
     return count == 1 ? name + "." : fmt::format("{}.{}.", name, time);
   }
 
-  /// The node that `from: name` means: `name` itself where it uses no block.
-  std::string output_of(const std::string& name, const Node& node, std::size_t depth = 0) const {
+  /// The node that `from: name` means: `name` itself where it uses no block, or one that it is in.
+  std::string output_of(const std::string& name, const Node& node) const {
+    return output_of(name, node, open_);
+  }
+
+  /// `within`: the blocks that the node is in.
+  std::string output_of(const std::string& name, const Node& node, Names within) const {
     const Block* block = block_of(node);
-    if (block == nullptr || depth > blocks_.size()) return name;
+    if (block == nullptr || contains(within, node.find("block")->text)) return name;
+    within.push_back(node.find("block")->text);
     const std::int64_t count = count_of(node);
     return output_of(prefix_of(name, count, count) + block->output,
                      *block->nodes->find(block->output),
-                     depth + 1);
+                     std::move(within));
   }
 
   /// The names of `nodes`, for their users.
@@ -226,6 +232,7 @@ class Expander {
     }
     used_.insert(named.text);
     if (contains(open_, named.text)) {
+      broken_.insert(named.text);
       return wrong(named,
                    fmt::format("block '{}' uses itself: {} -> {}",
                                named.text,

@@ -68,6 +68,13 @@ InternalError::InternalError(const std::string& message, const std::source_locat
           fmt::format("{}:{}: {}", location.file_name(), location.line(), printable(message))) {}
 
 void Diagnostics::error(Where where, std::string message, std::string hint) {
+  // A block that is used several times, and the value of an alias, are read once for each use.
+  const auto same = [&](const Problem& known) {
+    const bool inside = where.line > 0 || known.where.path == where.path;
+    return inside && known.where.file == where.file && known.where.line == where.line &&
+           known.where.column == where.column && known.message == message;
+  };
+  if (std::ranges::any_of(problems_, same)) return;
   problems_.push_back({std::move(where), std::move(message), std::move(hint)});
 }
 

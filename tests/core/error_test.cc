@@ -65,6 +65,22 @@ TEST_CASE("error: diagnostics throw everything collected, in order, or nothing")
   }
 }
 
+TEST_CASE("error: diagnostics keep a message once for each position in a file") {
+  Diagnostics diagnostics;
+  diagnostics.error({"x", 3, 7, "nodes[a.1].units"}, "one");
+  diagnostics.error({"x", 3, 7, "nodes[a.2].units"}, "one");
+  CHECK(diagnostics.problems().size() == 1);
+  diagnostics.error({"x", 3, 7, "nodes[a.2].units"}, "two");
+  diagnostics.error({"x", 3, 8, "nodes[a.2].units"}, "one");
+  diagnostics.error({"y", 3, 7, "nodes[a.2].units"}, "one");
+  CHECK(diagnostics.problems().size() == 4);
+  // Without a position, by the path.
+  diagnostics.error({"--set", 0, 0, "a"}, "one");
+  diagnostics.error({"--set", 0, 0, "b"}, "one");
+  diagnostics.error({"--set", 0, 0, "b"}, "one");
+  CHECK(diagnostics.problems().size() == 6);
+}
+
 TEST_CASE("error: require throws with the caller's place and the formatted text") {
   CHECK_NOTHROW(require(true, "not {}", 1));
   const auto line = std::source_location::current().line() + 2;

@@ -97,6 +97,34 @@ TEST_CASE("model: what is wrong is said where it stands, all at once") {
         "9:21: unknown key 'unit' in model.layers[1] (did you mean 'units'?)",
         "10:23: unknown key 'activation' in model.layers[2] (known keys: name, type, dtype, "
         "trainable, activity_regularizer, from, axis)"}},
+      {"a block in itself",
+       R"(
+  inputs: {x: [4]}
+  blocks:
+    a: {nodes: {y: {type: relu, from: input}, z: {block: b, from: y}}}
+    b: {nodes: {y: {block: a, from: input}}}
+  nodes:
+    one: {block: a, count: 2, from: x}
+    out: {type: dense, units: 3, from: one}
+  outputs: out
+)",
+       {"9:28: block 'a' uses itself: a -> b -> a"}},
+      {"mistakes in a block that is repeated",
+       R"(
+  inputs: {x: [4]}
+  blocks:
+    a: {nodes: {y: {type: dense, units: 0, from: input}, z: {type: densee, from: y}}}
+    b: {parameters: {w: null}, nodes: {y: {type: dense, units: $w, from: input}}}
+    c: {nodes: {y: {block: b, from: input}}}
+  nodes:
+    one: {block: a, count: 4, from: x}
+    two: {block: c, count: 3, from: one}
+  outputs: two
+)",
+       {"8:41: must be at least 1, got 0",
+        "8:68: unknown layer type 'densee' (did you mean 'dense'? 'halfstep help layers' lists all "
+        "82)",
+        "10:20: block 'b' needs the parameter 'w'"}},
       {"layers that are no maps",
        R"(
   input: [4]
