@@ -1,8 +1,9 @@
 #include "config/outputs.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "config/read_value.h"
@@ -38,6 +39,36 @@ void check_names(const Node& map, const std::vector<std::string>& names, Diagnos
                       fmt::format("the model has no output '{}'", entry.key),
                       choices(entry.key, names));
   }
+}
+
+/// Reports a map in place of the names of metrics; returns those that it seems to mean, for the
+/// check of names.
+std::vector<Node> refuse_map(const Node& map, std::string_view wanted, Diagnostics& diagnostics) {
+  std::vector<std::string> names;
+  if (const Node* type = map.find("type")) {
+    names.push_back(type->text);
+  } else {
+    for (const Node::Entry& entry : map.entries) names.push_back(entry.key);
+  }
+  diagnostics.error(map.where,
+                    fmt::format("{}, got a map", wanted),
+                    names.empty() ? "" : fmt::format("metrics: [{}]", fmt::join(names, ", ")));
+  return mapped<Node>(names,
+                      [&](const std::string& name) { return Node::scalar(name, map.where); });
+}
+
+/// The names of metrics in a list of them, or one that is no list.
+std::vector<Node> metric_items(const Node& value, Diagnostics& diagnostics) {
+  if (value.kind == Node::Kind::scalar) return {value};
+  std::vector<Node> items;
+  const auto add = [&](const Node& item) {
+    if (item.kind != Node::Kind::map) return items.push_back(item);
+    constexpr std::string_view k_wanted = "must be the name of a metric, which has no arguments";
+    std::ranges::move(refuse_map(item, k_wanted, diagnostics), std::back_inserter(items));
+  };
+  if (value.kind == Node::Kind::map) add(value);
+  for (const Node& item : value.items) add(item);
+  return items;
 }
 
 /// Those of the output `name`, in a model of one "".
@@ -170,7 +201,16 @@ std::vector<std::string> usual_metrics(const RunSpec& spec) {
 void expand_metrics(Node& root, Diagnostics& diagnostics) {
   const std::vector<std::string> names = names_in(find_path(root, "model.outputs"));
   Node* metrics = root.find("metrics");
-  if (names.size() < 2 || metrics == nullptr || metrics->kind == Node::Kind::null) return;
+  if (metrics == nullptr || metrics->kind == Node::Kind::null) return;
+  if (names.size() < 2) {
+    if (metrics->kind == Node::Kind::scalar) return;
+    metrics->items = metrics->kind == Node::Kind::map
+                         ? refuse_map(*metrics, "must be a list of names of metrics", diagnostics)
+                         : metric_items(*metrics, diagnostics);
+    metrics->entries.clear();
+    metrics->kind = Node::Kind::sequence;
+    return;
+  }
   const auto keys = mapped<std::string>(names, key_of);
   std::vector<std::string> with_loss;
   for (const std::string& name : names) {
@@ -185,11 +225,9 @@ void expand_metrics(Node& root, Diagnostics& diagnostics) {
     list.items.push_back(Node::scalar(name, where));
   };
   for (const std::string& key : with_loss) add(metric_name(key, "loss"), metrics->where);
-  // Calls visit(name, item) for each of the names at `value`; others are left to the reader.
+  // Calls visit(item) for each of the names at `value`; others are left to the reader.
   const auto each = [&](const Node& value, const auto& visit) {
-    if (value.kind == Node::Kind::scalar) return visit(value);
-    if (value.kind == Node::Kind::map) list.items.push_back(value);
-    for (const Node& item : value.items) {
+    for (const Node& item : metric_items(value, diagnostics)) {
       item.kind == Node::Kind::scalar ? visit(item) : list.items.push_back(item);
     }
   };
