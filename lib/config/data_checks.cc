@@ -29,7 +29,7 @@ class DataChecks : CheckedSpec {
     if (data.streams) spec_.data.shuffle = false;
     const bool drawn = data.format == DataFormat::synthetic_digits;
     if (data.format && !drawn && !given("data.path")) error("data", "the format needs a path");
-    if (!data.format && given("data.path") && !given("data.name")) {
+    if (!given("data.format") && given("data.path") && !given("data.name")) {
       error("data.path", "needs a format beside it");
     }
     if (drawn && given("data.path")) error("data.path", "synthetic_digits are drawn, not read");

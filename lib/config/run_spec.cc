@@ -6,6 +6,7 @@
 
 #include "config/blocks.h"
 #include "config/merge.h"
+#include "config/misplaced_keys.h"
 #include "config/node.h"
 #include "config/outputs.h"
 #include "config/printer.h"
@@ -180,6 +181,7 @@ RunSpec parse_run_spec(const Node& node, Diagnostics& diagnostics) {
   expand_blocks(spec.source, diagnostics);
   expand_metrics(spec.source, diagnostics);
   spell_out_all(spec.source);
+  report_misplaced_keys(spec.source, diagnostics);
   spec.metrics.clear();  // which is no default of a list that cannot be read
   read(spec.source, spec, diagnostics);
   if (spec.source.find("metrics") == nullptr) spec.metrics = usual_metrics(spec);
