@@ -1,5 +1,6 @@
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <optional>
@@ -215,6 +216,68 @@ std::string format_of_file(std::string_view path) {
   return {};
 }
 
+/// The names in a folder, without those that begin with a dot, sorted; some of very many.
+std::vector<std::string> names_in(const std::string& folder) {
+  constexpr std::size_t k_most = 10'000;
+  std::error_code error;
+  std::vector<std::string> names;
+  for (fs::directory_iterator each(folder, error);
+       !error && each != fs::directory_iterator() && names.size() < k_most;
+       each.increment(error)) {
+    const std::string name = each->path().filename().string();
+    if (!name.starts_with('.')) names.push_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+/// A path that shows no format, or the name of nothing.
+Problem unknown_set(const std::string& name) {
+  const std::string unknown = fmt::format("unknown data set '{}'", name);
+  std::vector<std::string_view> formats_of_paths;
+  for (const SetDef& def : formats()) {
+    if (def.load != load_synthetic_digits) formats_of_paths.push_back(def.name);
+  }
+  const std::string needs_format =
+      fmt::format("a path needs its format, one of {}", fmt::join(formats_of_paths, ", "));
+  std::error_code ignored;
+  if (is_folder(name)) {
+    const std::vector<std::string> names = names_in(name);
+    if (names.empty()) {
+      return {
+          {},
+          unknown + ": it is an empty folder",
+          "a folder of data holds text files, a folder of pictures for each class, or the files "
+          "of IDX or CIFAR"};
+    }
+    return {
+        {},
+        fmt::format(
+            "{}: it is a folder whose files show no format, such as '{}'", unknown, names.front()),
+        needs_format};
+  }
+  if (fs::exists(name, ignored)) {
+    const FileKind kind = file_kind_of(name);
+    return {{},
+            kind.name.empty() ? unknown : fmt::format("{}: it is {}", unknown, kind.name),
+            kind.remedy.empty() ? needs_format : kind.remedy};
+  }
+  const std::vector<std::string> sets = dataset_names();
+  const std::string all = fmt::format("one of {}", fmt::join(sets, ", "));
+  const fs::path path(name);
+  if (!path.has_parent_path() && !path.has_extension()) {
+    const std::string nearest = did_you_mean(name, sets);
+    return {{}, unknown, nearest.empty() ? all : nearest};
+  }
+  const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
+  const std::string nearest = halfstep::nearest(path.filename().string(), names_in(folder));
+  return {{},
+          unknown + ", and there is no such file or folder",
+          nearest.empty()
+              ? all
+              : fmt::format("did you mean '{}'?", (path.parent_path() / nearest).string())};
+}
+
 }  // namespace
 
 std::string format_at(const std::string& path) {
@@ -251,20 +314,8 @@ Located locate(const DataOptions& options) {
     if (!options.path.empty()) throw config_error("data has a name; a path excludes it", {});
     const SetDef* def = find_set(options.name);
     if (def == nullptr) {
-      const std::vector<std::string> names = dataset_names();
-      const std::string nearest = did_you_mean(options.name, names);
-      std::error_code ignored;
-      if (fs::exists(options.name, ignored)) {
-        const FileKind kind = file_kind_of(options.name);
-        throw config_error(
-            kind.name.empty()
-                ? fmt::format("unknown data set '{}'", options.name)
-                : fmt::format("unknown data set '{}': it is {}", options.name, kind.name),
-            kind.remedy.empty() ? "a path needs a format beside it" : kind.remedy);
-      }
-      throw config_error(
-          fmt::format("unknown data set '{}'", options.name),
-          nearest.empty() ? fmt::format("one of {}", fmt::join(names, ", ")) : nearest);
+      const Problem problem = unknown_set(options.name);
+      throw config_error(problem.message, problem.hint);
     }
     return locate_named(*def, options);
   }

@@ -4,10 +4,13 @@
 
 #include <array>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include "data/dataset.h"
 #include "data/tensor_files.h"
 #include "named_sets.h"
+#include "support/temporary_directory.h"
 
 namespace halfstep::data::testing {
 namespace {
@@ -134,13 +137,28 @@ TEST_CASE("dataset: options that make no sense are errors of the config, where t
   DataOptions sum = named("synthetic_digits", {});
   sum.train_samples = sum.test_samples = 1;
   sum.sha256 = "00";
+  const test::TemporaryDirectory directory;
+  const std::string empty = directory.file("empty");
+  std::filesystem::create_directory(empty);
+  std::ofstream(directory.file("pets.npz")) << "PK";
+  std::ofstream(directory.file("pets.txt")) << "cats and dogs";
   const std::array cases{
       Case{"neither", DataOptions{}, "needs either a name, or a format and a path"},
       Case{"both", both, "needs either a name, or a format and a path"},
       Case{"name and path", with_path, "a path excludes it"},
       Case{"unknown name", named("mnits", {}), "unknown data set 'mnits' (did you mean 'mnist'?)"},
       Case{"no known name", named("imagenet", {}), "unknown data set 'imagenet' (one of cifar10, "},
-      Case{"a path as name", named("/tmp", {}), "'/tmp' (a path needs a format beside it)"},
+      Case{"a folder as name",
+           named("/usr", {}),
+           "'/usr': it is a folder whose files show no format, such as '"},
+      Case{"a file as name",
+           named(directory.file("pets.txt"), {}),
+           "pets.txt': it is text (a path needs its format, one of cifar10, cifar100, csv, idx, "
+           "image_folder, npz, text)"},
+      Case{"an empty folder", named(empty, {}), "': it is an empty folder (a folder of data holds"},
+      Case{"no such file",
+           named(directory.file("pets.nzp"), {}),
+           "pets.nzp', and there is no such file or folder (did you mean '"},
       Case{"unknown format", formatted("npy", "x"), "did you mean 'npz'?"},
       Case{"no known format", formatted("parquet", "x"), "unknown data format 'parquet' (one of "},
       Case{"no path", formatted("idx", ""), "format 'idx' needs a path"},
