@@ -24,9 +24,8 @@ Element adam(Element e, double g, const Hyper& h, int t, bool nesterov) {
   return {e.w - alpha * direction / (std::sqrt(v) + h.epsilon), m, v};
 }
 
-}  // namespace
-
-std::vector<UpdateCase> update_cases() {
+/// The update of each op without the attribute that all of them have.
+std::vector<UpdateCase> rules() {
   return {
       {"sgd",
        "ResourceApplyGradientDescent",
@@ -138,6 +137,24 @@ std::vector<UpdateCase> update_cases() {
        },
        {{"update_slots", false}}},
   };
+}
+
+}  // namespace
+
+std::vector<UpdateCase> update_cases() {
+  std::vector<UpdateCase> cases = rules();
+  const std::size_t plain = cases.size();
+  for (std::size_t i = 0; i < plain; ++i) {
+    UpdateCase decayed = cases[i];
+    decayed.name += ", weight decay";
+    decayed.attrs.set("weight_decay", UpdateNumbers().decay);
+    decayed.step = [step = cases[i].step](Element e, double g, const Hyper& h, int t) {
+      e.w -= e.w * h.decay * h.lr;
+      return step(e, g, h, t);
+    };
+    cases.push_back(std::move(decayed));
+  }
+  return cases;
 }
 
 Tensor initial_state(DType dtype, const Shape& shape, const UpdateCase& c, int handle) {

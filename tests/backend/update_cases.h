@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/tensor.h"
@@ -23,7 +22,7 @@ struct UpdateNumbers {
 };
 
 struct UpdateCase {
-  std::string_view name;
+  std::string name;
   std::string op;
   int slots;
   /// Scalar inputs before and after the gradient, given the number of the step from 1.
@@ -33,6 +32,7 @@ struct UpdateCase {
   graph::Attrs attrs{};
 };
 
+/// Each rule without and with a decay of the weight.
 std::vector<UpdateCase> update_cases();
 
 /// Start values such that every square root is of something positive: of the variable, handle 0,
