@@ -119,12 +119,12 @@ void print_classes(const train::OutputPredictions& output, const std::vector<std
       row += fmt::format(" {:>5}", c.at(label, p));
     }
     const auto index = static_cast<std::size_t>(label);
-    fmt::print(
-        "{:<14} {:>7} {:>9.4f} {}\n",
-        index < names.size() ? printable(names[index]) : std::to_string(label),
-        count,
-        count > 0 ? static_cast<double>(c.at(label, label)) / static_cast<double>(count) : 0.0,
-        row);
+    const double correct = static_cast<double>(c.at(label, label));
+    fmt::print("{:<14} {:>7} {:>9} {}\n",
+               index < names.size() ? printable(names[index]) : std::to_string(label),
+               count,
+               count > 0 ? fmt::format("{:.4f}", correct / static_cast<double>(count)) : "-",
+               row);
   }
 }
 

@@ -86,7 +86,7 @@ TEST_CASE("table: a run keeps its encoding, evaluates by it and predicts rows wi
   CHECK(final_hash(directory, "half") == final_hash(directory, "float32"));
 }
 
-TEST_CASE("table: classes are weighed by the values of the target") {
+TEST_CASE("table: classes are weighed by the values of the target, and one is ignored") {
   const TemporaryDirectory directory;
   write_text(directory.path() / "fruit.csv", fruit(160, true));
   write_text(directory.path() / "run.yaml", std::string(k_config));
@@ -101,6 +101,14 @@ TEST_CASE("table: classes are weighed by the values of the target") {
   };
   CHECK(loss("named") == loss("numbered"));
   CHECK(loss("named") != loss("plain"));
+  // An ignored class has no label to be right about.
+  const std::string loss_of_melons =
+      "loss={type: sparse_categorical_crossentropy, ignore_class: 0}";
+  CHECK(train(directory, "melons", {"--set", loss_of_melons, "--epochs", "2"}).exit_code == 0);
+  const Finished evaluated = halfstep({"eval", "melons"}, directory.path());
+  CAPTURE(evaluated.out);
+  CHECK(holds(evaluated.out, "apple                0         -      0     0"));
+  CHECK(holds(evaluated.out, "melon               20    1.0000      0    20"));
   const Finished refused = weighted("refused", "{mellon: 3}");
   CHECK(refused.exit_code == 2);
   CHECK(holds(refused.err, "'mellon' is neither the name nor the number of a class"));
