@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "config/read_value.h"
 #include "config/scalar.h"
 #include "core/ranges.h"
@@ -29,23 +31,6 @@ std::string known_keys(const std::vector<std::string>& known, const std::string&
   return fmt::format("'halfstep help {}' lists the keys", path.empty() ? "config" : path);
 }
 
-void report_unknown(const Node& map,
-                    const std::vector<std::string>& known,
-                    Diagnostics& diagnostics) {
-  for (const Node::Entry& entry : map.entries) {
-    if (contains(known, entry.key)) continue;
-    std::string hint = did_you_mean(entry.key, known);
-    if (hint.empty()) hint = known_keys(known, map.where.path);
-    // The message already holds the position, so the path is not repeated.
-    Where where = entry.where;
-    where.path.clear();
-    const std::string_view in = map.where.path.empty() ? "" : " in ";
-    diagnostics.error(std::move(where),
-                      fmt::format("unknown key '{}'{}{}", entry.key, in, map.where.path),
-                      std::move(hint));
-  }
-}
-
 void read_value(const Node& node, Node& value, const About&, Diagnostics&) { value = node; }
 
 template <class T>
@@ -71,8 +56,9 @@ void read_value(const Node& node, const NamedRef<T>& field, const About& about, 
 
 Reader::Reader(const Node& node,
                Diagnostics& diagnostics,
-               std::span<const std::string_view> ignored)
-    : diagnostics_(diagnostics) {
+               std::span<const std::string_view> ignored,
+               Elsewhere elsewhere)
+    : diagnostics_(diagnostics), elsewhere_(std::move(elsewhere)) {
   Level level;
   level.known.assign(ignored.begin(), ignored.end());
   if (node.kind == Node::Kind::map || node.kind == Node::Kind::null) {
@@ -88,6 +74,24 @@ Reader::~Reader() = default;
 void Reader::finish() {
   require(levels_.size() == 1, "{} sections were not ended", levels_.size() - 1);
   end_section();
+}
+
+void Reader::report_unknown(const Level& level) {
+  const std::string& path = level.node->where.path;
+  for (const Node::Entry& entry : level.node->entries) {
+    if (contains(level.known, entry.key)) continue;
+    std::string hint = did_you_mean(entry.key, level.known);
+    const std::string other = hint.empty() && elsewhere_ ? elsewhere_(entry.key) : "";
+    if (!other.empty()) hint = fmt::format("did you mean {}?", other);
+    if (hint.empty()) hint = known_keys(level.known, path);
+    // The message already holds the position, so the path is not repeated.
+    Where where = entry.where;
+    where.path.clear();
+    const std::string_view in = path.empty() ? "" : " in ";
+    diagnostics_.error(std::move(where),
+                       fmt::format("unknown key '{}'{}{}", entry.key, in, path),
+                       std::move(hint));
+  }
 }
 
 const Node* Reader::take(std::string_view name, const About& about) {
@@ -130,7 +134,7 @@ bool Reader::begin_section(std::string_view name, std::optional<bool>, const Abo
 
 void Reader::end_section() {
   const Level& level = levels_.back();
-  if (level.node != nullptr) report_unknown(*level.node, level.known, diagnostics_);
+  if (level.node != nullptr) report_unknown(level);
   if (const Node* wrong = level.wrong) {
     diagnostics_.error(wrong->where,
                        fmt::format("must be a map{}, got {}", level.or_word, describe(*wrong)),

@@ -1,6 +1,7 @@
 #pragma once
 // Reads a Node into a struct by its fields. Every problem is collected; nothing throws.
 
+#include <functional>
 #include <memory>
 
 #include "config/fields.h"
@@ -9,10 +10,14 @@ namespace halfstep::config {
 
 class Reader final : public Fields {
  public:
+  /// The path of a key that another section has, for the hint of an unknown one; empty: of none.
+  using Elsewhere = std::function<std::string(std::string_view key)>;
+
   /// Errors: reported to `diagnostics` when `node` is neither a map nor null.
   Reader(const Node& node,
          Diagnostics& diagnostics,
-         std::span<const std::string_view> ignored = {});
+         std::span<const std::string_view> ignored = {},
+         Elsewhere elsewhere = {});
   ~Reader() override;
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
@@ -36,7 +41,10 @@ class Reader final : public Fields {
   /// The node of a key of the innermost map, or nullptr; marks the key as known.
   const Node* take(std::string_view name, const About& about);
 
+  void report_unknown(const Level& level);
+
   Diagnostics& diagnostics_;
+  Elsewhere elsewhere_;
   std::vector<Level> levels_;
 };
 

@@ -5,8 +5,8 @@
 #include <span>
 
 #include "config/blocks.h"
+#include "config/describe.h"
 #include "config/merge.h"
-#include "config/misplaced_keys.h"
 #include "config/node.h"
 #include "config/outputs.h"
 #include "config/printer.h"
@@ -175,15 +175,31 @@ void RunSpec::fields(Fields& f) {
   f.section("slurm", slurm, {.doc = "Handling of a job that Slurm ends."});
 }
 
+namespace {
+
+/// The path of the only field of a config with this name, or nothing.
+std::string only_path_of(std::string_view key) {
+  std::string path;
+  for (const FieldDoc& field : describe_struct(RunSpec())) {
+    if (field.name != key) continue;
+    if (!path.empty()) return "";
+    path = field.path;
+  }
+  return path;
+}
+
+}  // namespace
+
 RunSpec parse_run_spec(const Node& node, Diagnostics& diagnostics) {
   RunSpec spec;
   spec.source = node;
   expand_blocks(spec.source, diagnostics);
   expand_metrics(spec.source, diagnostics);
   spell_out_all(spec.source);
-  report_misplaced_keys(spec.source, diagnostics);
   spec.metrics.clear();  // which is no default of a list that cannot be read
-  read(spec.source, spec, diagnostics);
+  Reader reader(spec.source, diagnostics, {}, only_path_of);
+  spec.fields(reader);
+  reader.finish();
   if (spec.source.find("metrics") == nullptr) spec.metrics = usual_metrics(spec);
   spec.data.base = directory_of(spec.where("data.path"));
   check(spec, diagnostics);

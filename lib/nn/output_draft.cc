@@ -183,15 +183,19 @@ Value output_labels(StepDraft& step, const OutputDraft& draft, Value all_labels)
   return graph::ops::reshape(b, labels, {b.shape(labels)[0] * draft.positions});
 }
 
-Value mask_of_labels(StepDraft& step, const OutputDraft& draft, Value labels, Value mask) {
+Value counted_labels(StepDraft& step, const OutputDraft& draft, Value labels) {
   const std::optional<std::int64_t> ignored = draft.spec.loss->ignored_class();
-  if (!ignored) return mask;
+  if (!ignored) return {};
   Builder& b = step.b;
   const Value number = b.scalar(b.dtype(labels), static_cast<double>(*ignored));
-  const Value kept = b.add("NotEqual", {labels, number}, {}, "kept_labels");
-  if (!mask.valid()) return kept;
-  check_mask(b, draft.spec, mask, b.shape(kept).elements());
-  return b.add("LogicalAnd", {graph::ops::reshape(b, mask, b.shape(kept)), kept});
+  return b.add("NotEqual", {labels, number}, {}, "kept_labels");
+}
+
+Value both_masks(StepDraft& step, const OutputDraft& draft, Value mask, Value counted) {
+  if (!mask.valid() || !counted.valid()) return mask.valid() ? mask : counted;
+  Builder& b = step.b;
+  check_mask(b, draft.spec, mask, b.shape(counted).elements());
+  return b.add("LogicalAnd", {graph::ops::reshape(b, mask, b.shape(counted)), counted});
 }
 
 void build_output_loss(StepDraft& step,
@@ -215,10 +219,9 @@ void build_output_loss(StepDraft& step,
                     "data.augment.mixup mixes samples with one label each; these have one at each "
                     "position");
   }
-  if (loss_function.ignored_class()) {
-    const Value kept = mask_of_labels(step, draft, labels, {});
-    mask = mask_of_labels(step, draft, labels, mask);
-    labels = b.add("SelectV2", {kept, labels, b.scalar(b.dtype(labels), 0)});
+  if (const Value counted = counted_labels(step, draft, labels); counted.valid()) {
+    mask = both_masks(step, draft, mask, counted);
+    labels = b.add("SelectV2", {counted, labels, b.scalar(b.dtype(labels), 0)});
   }
   LossContext context{b,
                       draft.predictions,

@@ -40,11 +40,14 @@ void check_labels(const StepDraft& step, std::vector<OutputDraft>& outputs);
 /// The labels of an output, cut out of those of all outputs; class numbers in one row.
 graph::Value output_labels(StepDraft& step, const OutputDraft& draft, graph::Value all_labels);
 
-/// `mask`, which may be not valid, without the labels that the loss of the output ignores.
-graph::Value mask_of_labels(StepDraft& step,
-                            const OutputDraft& draft,
-                            graph::Value labels,
-                            graph::Value mask);
+/// Whether the loss of the output counts each of its labels; not valid where it counts all.
+graph::Value counted_labels(StepDraft& step, const OutputDraft& draft, graph::Value labels);
+
+/// The losses that both keep; either may be not valid, and then keeps all.
+graph::Value both_masks(StepDraft& step,
+                        const OutputDraft& draft,
+                        graph::Value mask,
+                        graph::Value counted);
 
 /// Sets the mean loss of an output that has one, from the labels of all outputs, and the values of
 /// its metrics.

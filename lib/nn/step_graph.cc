@@ -139,7 +139,8 @@ std::vector<Value> masks_of_labels(StepDraft& step, const Forward& forward) {
     if (!draft.spec.is_labelled() || !draft.spec.loss->ignored_class()) continue;
     const Value all = input_rows(step, "labels", step.data.label_dtype, step.data.label);
     Value& mask = masks[draft.index];
-    mask = mask_of_labels(step, draft, output_labels(step, draft, all), mask);
+    const Value counted = counted_labels(step, draft, output_labels(step, draft, all));
+    mask = both_masks(step, draft, mask, counted);
   }
   step.graph.fetches().clear();
   return masks;

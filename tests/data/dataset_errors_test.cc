@@ -140,6 +140,9 @@ TEST_CASE("dataset: options that make no sense are errors of the config, where t
   const test::TemporaryDirectory directory;
   const std::string empty = directory.file("empty");
   std::filesystem::create_directory(empty);
+  const std::string folder = directory.file("folder");
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder + "/pets.bin") << "cats and dogs";
   std::ofstream(directory.file("pets.npz")) << "PK";
   std::ofstream(directory.file("pets.txt")) << "cats and dogs";
   const std::array cases{
@@ -149,8 +152,8 @@ TEST_CASE("dataset: options that make no sense are errors of the config, where t
       Case{"unknown name", named("mnits", {}), "unknown data set 'mnits' (did you mean 'mnist'?)"},
       Case{"no known name", named("imagenet", {}), "unknown data set 'imagenet' (one of cifar10, "},
       Case{"a folder as name",
-           named("/usr", {}),
-           "'/usr': it is a folder whose files show no format, such as '"},
+           named(folder, {}),
+           "folder': it is a folder whose files show no format, such as 'pets.bin'"},
       Case{"a file as name",
            named(directory.file("pets.txt"), {}),
            "pets.txt': it is text (a path needs its format, one of cifar10, cifar100, csv, idx, "

@@ -39,7 +39,7 @@ void check_exact_passes(const RandomModel& model, const backend::Backend& backen
 
 /// Whether three steps on a backend move the weights elsewhere than the CPU's reference kernels do:
 /// by more than 1e-4 of their way in float32, 0.03 in 16 bits. Some models are, because a rounding
-/// may move a value over the bend of an activation or make another one the maximum of a window: 5
+/// may move a value over the bend of an activation or make another one the maximum of a window: 4
 /// of 400 with the kernels for AVX2.
 bool trains_apart(const RandomModel& model, const backend::Backend& backend);
 
