@@ -30,6 +30,17 @@ std::vector<double> deviations(std::span<const double> sample, double centre) {
   return distances;
 }
 
+/// Kish's effective number of measurements, rounded down, of which equal neighbours are one.
+std::size_t effective_size(std::span<const double> series) {
+  std::size_t squares = 0, begin = 0;
+  for (std::size_t i = 1; i <= series.size(); ++i) {
+    if (i < series.size() && series[i] == series[begin]) continue;
+    squares += (i - begin) * (i - begin);
+    begin = i;
+  }
+  return series.size() * series.size() / squares;
+}
+
 /// The largest l with P(Binomial(n, 1/2) < l) <= tail; 0 when even l = 1 is too much.
 std::size_t lower_rank(std::size_t n, double tail) {
   const double size = static_cast<double>(n);
@@ -85,12 +96,13 @@ double percentile(std::span<const double> sample, double percent) {
   return std::lerp(values[below], values[below + 1], position - static_cast<double>(below));
 }
 
-Interval median_interval(std::span<const double> sample, double confidence) {
+Interval median_interval(std::span<const double> series, double confidence) {
   require(confidence > 0 && confidence < 1, "confidence {}", confidence);
-  const std::vector<double> values = sorted(sample);
-  const std::size_t rank =
-      std::max<std::size_t>(lower_rank(values.size(), (1 - confidence) / 2), 1);
-  return {values[rank - 1], values[values.size() - rank]};
+  const std::vector<double> values = sorted(series);
+  const std::size_t measurements = effective_size(series);
+  const std::size_t rank = lower_rank(measurements, (1 - confidence) / 2);
+  const std::size_t place = std::max<std::size_t>(rank * values.size() / measurements, 1);
+  return {values[place - 1], values[values.size() - place]};
 }
 
 std::size_t count_outliers(std::span<const double> sample) {

@@ -1,5 +1,5 @@
 #pragma once
-// Statistics of one sample. Every function takes the values in any order.
+// Statistics of one sample. Every function but median_interval takes the values in any order.
 // Errors, all of them: InternalError for an empty sample.
 
 #include <cstddef>
@@ -33,7 +33,11 @@ double percentile(std::span<const double> sample, double percent);
 /// A confidence interval of the median, [x_(l), x_(n+1-l)] with the largest l for which the
 /// coverage, 1 - 2 P(Binomial(n, 1/2) < l), is at least `confidence`; it assumes nothing about the
 /// distribution. The whole range where n is too small for that (fewer than 6 at 95 %).
-Interval median_interval(std::span<const double> sample, double confidence);
+///
+/// Neighbours with the same value are one measurement, as steps that a device does as one have its
+/// mean: l is then that of the effective number of measurements, m = n^2 / sum(w^2) for w values of
+/// each (Kish 1965), and the interval [x_(l n / m), x_(n + 1 - l n / m)].
+Interval median_interval(std::span<const double> series, double confidence);
 
 /// Modified z-score above which a value is an outlier: ten standard deviations of a normal sample
 /// with the same median absolute deviation (1.48 of them each).

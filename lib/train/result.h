@@ -65,7 +65,8 @@ struct EpochRecord {
 
 /// Wall time of one step, in seconds.
 struct StepSample {
-  double total = 0;      ///< from the request for the batch to the end of the update
+  double total = 0;  ///< from the request for the batch to the end of the update; of steps that a
+                     ///< device does as one, their mean
   double data_wait = 0;  ///< waiting for and copying the batch
   double forward = 0;    ///< input, forward, loss and metrics
   double backward = 0;
@@ -77,7 +78,6 @@ struct StepSample {
   double saved_bytes = 0;   ///< by 16 bits instead of float32
   std::int64_t samples = 0;
   bool counted = false;  ///< a full batch whose update was applied
-  bool repeats = false;  ///< `total` is the mean over steps timed together, as in the sample before
 };
 
 enum class Status {

@@ -193,7 +193,6 @@ std::int64_t StepRunner::run_pipelined(const BatchRange& range, std::int64_t ski
     const auto bad = std::ranges::find(steps, false, &StepOutcome::applied);
     steps = steps.first(static_cast<std::size_t>(bad - steps.begin()) + 1);
   }
-  bool reported = false;  // the common duration is one measurement
   for (StepOutcome& step : steps) {
     reset(step);
     step.loss_scale_before = scale_before;
@@ -201,8 +200,6 @@ std::int64_t StepRunner::run_pipelined(const BatchRange& range, std::int64_t ski
     step.time.total = seconds;
     step.time.samples = order_.options().batch_size;
     step.time.counted = step.applied;
-    step.time.repeats = step.applied && reported;
-    reported = reported || step.applied;
     if (step.applied) continue;
     step.retry = rules_.retries(step);
     pipeline_->restore_overflow_snapshot();

@@ -107,12 +107,7 @@ StepTimeSummary summarize(std::span<const StepSample> steps,
   s.p95 = percentile(total, 95);
   s.p99 = percentile(total, 99);
   s.histogram = histogram_of(total, fastest, std::min(*s.p99, 3 * middle));
-  // Steps timed together are one measurement.
-  std::vector<double> measured;
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    if (i == 0 || !kept[i].repeats) measured.push_back(total[i]);
-  }
-  s.median_ci95 = median_interval(measured, 0.95);
+  s.median_ci95 = median_interval(total, 0.95);
   s.outliers = static_cast<std::int64_t>(count_outliers(total));
   const auto median_of = [&](double StepSample::*part) { return median(milliseconds(kept, part)); };
   StepTimeParts& parts = s.breakdown_median;

@@ -4,6 +4,7 @@
 
 #include <ostream>
 #include <string_view>
+#include <vector>
 
 #include "app/small_run.h"
 #include "backend/cuda/cuda.h"
@@ -91,6 +92,24 @@ TEST_CASE("device: a report says what device computed, its memory, and no times 
   const Finished shown = halfstep({"report", "show", "run"}, directory.path());
   CHECK(shown.exit_code == 0);
   CHECK_FALSE(holds(shown.out, "backward"));
+}
+
+TEST_CASE("device: the interval of a benchmark's median contains it") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const std::vector<std::string> bench{"bench", "run.yaml", "--synthetic", "--device", "cuda"};
+  const std::vector<std::string> steps{"--warmup", "3", "--steps", "5", "--repeat", "3", "--json"};
+  std::vector<std::string> words = bench;
+  words.insert(words.end(), steps.begin(), steps.end());
+  const Finished end = with_plugin(emulated_plugin().string(), words, directory);
+  CAPTURE(end.err);
+  REQUIRE(end.exit_code == 0);
+  // Steps of a repeat that are one measurement with steps of its warm-up count as one, too.
+  const Json report = Json::parse(end.out);
+  const Json& time = report.at("policies").at(0).at("step_time");
+  CHECK(time.at("median_ci95").at(0) <= time.at("median"));
+  CHECK(time.at("median") <= time.at("median_ci95").at(1));
+  CHECK(time.at("median_ci95").at(0) < time.at("median_ci95").at(1));
 }
 
 }  // namespace halfstep::test

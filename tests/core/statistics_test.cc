@@ -113,6 +113,22 @@ TEST_CASE("statistics: the interval of the median takes the ranks of the binomia
   }
 }
 
+TEST_CASE("statistics: equal neighbours are one measurement of an interval") {
+  // Each of 25 measurements ten times: the interval of the 25.
+  std::vector<double> intervals;
+  for (const double value : counting(25)) intervals.insert(intervals.end(), 10, value);
+  CHECK(median_interval(intervals, 0.95) == Interval{8, 18});
+  // Forty slow steps, each measured, and five fast intervals of 64: m = 360^2 / (40 + 5 * 64^2) = 6
+  // measurements, whose interval is their whole range, in which each step counts.
+  std::vector<double> uneven(320, 1);
+  for (std::size_t i = 0; i < uneven.size(); ++i) uneven[i] += 0.01 * static_cast<double>(i / 64);
+  for (const double value : counting(40)) uneven.push_back(5 + value);
+  const Interval interval = median_interval(uneven, 0.95);
+  CHECK(interval == Interval{1, 1.04});
+  CHECK(interval.low <= median(uneven));
+  CHECK(median(uneven) <= interval.high);
+}
+
 TEST_CASE("statistics: outliers lie further than 14.8 median absolute deviations") {
   CHECK(count_outliers(k_times) == 1);  // 3.9 is 75 away
   // Median 3, deviations 2 1 0 1 x: their median is 1, so the limit is 14.8 above 3.

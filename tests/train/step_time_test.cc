@@ -57,12 +57,7 @@ TEST_CASE("step time: the first step stands apart, a fifth warms up, twenty at m
 TEST_CASE("step time: steps that a device did as one are one measurement") {
   // Four intervals of ten steps: of 40 measurements the middle ones would be the interval.
   std::vector<StepSample> all;
-  for (const StepSample& interval : steps(4)) {
-    for (int i = 0; i < 10; ++i) {
-      all.push_back(interval);
-      all.back().repeats = i > 0;
-    }
-  }
+  for (const StepSample& interval : steps(4)) all.insert(all.end(), 10, interval);
   const StepTimeSummary summary = summarize(all, 0, 0);
   CHECK(summary.n == 40);
   CHECK(*summary.median == doctest::Approx(2.5));
