@@ -55,13 +55,18 @@ def beside(before, after):
 
 
 def processor_seconds():
-    """(busy, stolen) seconds of all processors since boot; (0, 0) where /proc does not say."""
+    """(busy, stolen) seconds since boot of the processors that this process may use.
+
+    (0, 0) where /proc does not say.
+    """
     try:
-        words = pathlib.Path("/proc/stat").read_text().splitlines()[0].split()
+        lines = [line.split() for line in pathlib.Path("/proc/stat").read_text().splitlines()]
     except OSError:
         return 0.0, 0.0
-    user, nice, system, _idle, _wait, interrupt, soft, steal = (int(w) / TICK for w in words[1:9])
-    return user + nice + system + interrupt + soft, steal
+    names = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+    times = [[int(word) / TICK for word in words[1:9]] for words in lines if words[0] in names]
+    # user, nice, system, idle, iowait, irq, softirq, steal
+    return sum(sum(t[:3]) + sum(t[5:7]) for t in times), sum(t[7] for t in times)
 
 
 def seconds_of(pid):
@@ -95,14 +100,14 @@ class Usage:
         return own, busy, stolen
 
     def taken(self, wall):
-        """(share taken by other processes, share stolen by the host) of all processors' time.
+        """(share taken by other processes, share stolen by the host) of those processors' time.
 
         /proc counts in hundredths of a second: shorter samples say nothing and give 0.
         """
         if wall < 0.1:
             return 0.0, 0.0
         own, busy, stolen = (now - then for now, then in zip(self.reading(), self.start))
-        available = wall * (os.cpu_count() or 1)
+        available = wall * len(os.sched_getaffinity(0))
         others = min(1.0, max(0.0, (busy - own - 0.02) / available))
         return others, min(1.0, max(0.0, stolen / available))
 

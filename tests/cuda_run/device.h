@@ -13,4 +13,8 @@ backend::Backend open_emulated(const backend::cuda::DeviceOptions& options = {})
 /// One that is opened once.
 const backend::Backend& emulated();
 
+/// The device of the plugin that the environment variable HALFSTEP_CUDA_PLUGIN names, which may be
+/// a GPU, else the emulated one. Opened once.
+const backend::Backend& emulated_or_named();
+
 }  // namespace halfstep::train

@@ -355,7 +355,9 @@ bool trains_apart(const RandomModel& model, const backend::Backend& backend) {
   const Trained expected = train(config, model.batch, backend::cpu_reference());
   const double distance = relative_distance(expected, train(config, model.batch, backend));
   CHECK(distance < 1);
-  return distance > (model.in_float32() ? 1e-4 : 0.03);
+  const bool apart = distance > (model.in_float32() ? 1e-4 : 0.03);
+  if (apart) MESSAGE("another way, by ", distance, " of it:\n", model.text);
+  return apart;
 }
 
 }  // namespace halfstep::plan
