@@ -80,7 +80,7 @@ done)
 [[ -z $outside ]] || die "not in the bundle: $outside"
 
 mkdir -p "$(dirname "$archive")"
-tar -C "$(dirname "$root")" -czf "$archive" "$(basename "$root")"
+tar -C "$(dirname "$root")" -c "$(basename "$root")" | gzip -9 >"$archive"
 bytes=$(stat -c %s "$archive")
 ((bytes < limit_mib << 20)) || die "$archive has $((bytes >> 20)) MiB, $limit_mib are allowed"
 cat "$root/README"

@@ -292,22 +292,32 @@ TEST_CASE("recurrent: the shipped LSTM learns under each policy and the rewrite,
   CAPTURE(explained.err);
   CHECK(explained.exit_code == 0);
   CHECK(holds(explained.out, "recurrent/rnn"));
-  // On a GPU the 28 steps have two launches each, and the gradient of the initial state one more.
-  const Json on_gpu = Json::parse(halfstep({"explain",
-                                            config,
-                                            "--arch",
-                                            "sm_90",
-                                            "--json",
-                                            "--set",
-                                            "data={name: synthetic_digits}"},
-                                           directory.path())
-                                      .out);
-  std::map<std::string, int> graph_nodes;
-  for (const Json& launch : on_gpu.at("predicted_step").at("launches")) {
-    graph_nodes[launch.at("kernel")] += launch.at("graph_nodes").get<int>();
-  }
-  CHECK(graph_nodes["cublaslt/rnn"] == 56);
-  CHECK(graph_nodes["cublaslt/rnn_grad"] == 57);
+  // On a GPU: one launch, and one that transposes the kernel for the gradient; for more samples the
+  // 28 steps have two launches each, and the gradient of the initial state one more.
+  const auto graph_nodes = [&](std::string_view samples) {
+    const Finished end = halfstep({"explain",
+                                   config,
+                                   "--arch",
+                                   "sm_90",
+                                   "--json",
+                                   "--batch-size",
+                                   std::string(samples),
+                                   "--set",
+                                   "data={name: synthetic_digits}"},
+                                  directory.path());
+    CAPTURE(end.err);
+    REQUIRE(end.exit_code == 0);
+    std::map<std::string, int> nodes;
+    for (const Json& launch : Json::parse(end.out).at("predicted_step").at("launches")) {
+      nodes[launch.at("kernel")] += launch.at("graph_nodes").get<int>();
+    }
+    return nodes;
+  };
+  std::map<std::string, int> few = graph_nodes("128"), many = graph_nodes("512");
+  CHECK(few["cuda/rnn"] == 1);
+  CHECK(few["cuda/rnn_grad"] == 2);
+  CHECK(many["cublaslt/rnn"] == 56);
+  CHECK(many["cublaslt/rnn_grad"] == 57);
   // The projections of 128 samples of 28 steps, and their recurrent matmuls.
   const Json summary = Json::parse(
       halfstep({"model", "summary", config, "--json", "--set", "data={name: synthetic_digits}"},

@@ -5,6 +5,7 @@
 
 #include "backend/cuda/kernels/few_taps.h"
 #include "backend/cuda/kernels/layer_norm.h"
+#include "backend/cuda/kernels/recurrent.h"
 #include "backend/cuda/kernels/scaling.h"
 #include "graph/op_handles.h"
 #include "graph/ops/recurrent.h"
@@ -28,13 +29,15 @@ constexpr std::array k_rates{
 /// guide_64, lstm_rows and transformer_patches take 3.3, 2.8 and 3.4 us a node.
 constexpr double k_node_seconds = 3e-6;
 
-/// Kernels of two launches: the filter of a convolution is copied to cuDNN's layout or from it, the
-/// elements around the copied ones are filled, and the others sum first.
-constexpr std::array<std::string_view, 6> k_two_nodes{"cudnn/convolution",
+/// Kernels of two launches: the filter of a convolution is copied to cuDNN's layout or from it, a
+/// recurrent kernel transposed, the elements around the copied ones are filled, and the others sum
+/// first.
+constexpr std::array<std::string_view, 7> k_two_nodes{"cudnn/convolution",
                                                       "cuda/batch_moments",
                                                       "cuda/batch_norm_grad",
                                                       "cuda/normalize_by_moments_grad",
                                                       "cuda/pad",
+                                                      "cuda/rnn_grad",
                                                       "cuda/segment_sum"};
 
 /// The share of a large matmul's rate that cuDNN's convolutions reach where `results` channels are
@@ -51,16 +54,28 @@ double flops_rate(DType compute, bool tf32, const GpuRates& rates) {
   return tf32 ? rates.tf32_flops : rates.float32_flops;
 }
 
+graph::ops::RnnGeometry recurrent_geometry(const graph::Graph& graph, const graph::Node& node) {
+  const Shape& sequence = graph.type(node.inputs[0]).shape;
+  return node.is(graph::ops::k_rnn) ? graph::ops::rnn_geometry(node.attrs, sequence)
+                                    : graph::ops::rnn_grad_geometry(node.attrs, sequence);
+}
+
 std::int64_t recurrent_nodes(const graph::Graph& graph, const graph::Node& node) {
   const bool forward = node.is(graph::ops::k_rnn);
-  const Shape& sequence = graph.type(node.inputs[0]).shape;
-  const graph::ops::RnnGeometry g = forward ? graph::ops::rnn_geometry(node.attrs, sequence)
-                                            : graph::ops::rnn_grad_geometry(node.attrs, sequence);
+  const graph::ops::RnnGeometry g = recurrent_geometry(graph, node);
   // The candidate's part of the kernel is copied; h is multiplied by the mask before the first
   // step, and the gradient of the initial h written after it.
   const bool candidate = g.mode == graph::ops::RnnMode::gru_reset_before;
   const bool once = forward ? node.inputs.size() > 5 : true;
   return (candidate ? 4 : 2) * g.steps + (candidate ? 1 : 0) + (once ? 1 : 0);
+}
+
+/// Of a recurrent layer in one launch, whose steps take as long as their loads and barriers: on an
+/// H100 3.9 us where a block has one sample, 7.5 where it has four.
+double recurrent_rate(const graph::Graph& graph, const graph::Node& node) {
+  const graph::ops::RnnGeometry g = recurrent_geometry(graph, node);
+  const bool one = kernels::samples_of_block(g, graph.type(node.inputs[0]).dtype) == 1;
+  return 2.0 * static_cast<double>(g.batch * g.units * g.columns()) / (one ? 3.9e-6 : 7.5e-6);
 }
 
 }  // namespace
@@ -102,6 +117,7 @@ double product_rate(const graph::Graph& graph,
                     DType compute,
                     bool tf32,
                     const GpuRates& rates) {
+  if (kernel == "cuda/rnn" || kernel == "cuda/rnn_grad") return recurrent_rate(graph, node);
   // Own kernels multiply without tensor cores; half of the peak is left beside the loads.
   if (kernel.starts_with("cuda/")) return rates.float32_flops / 2;
   const double rate = flops_rate(compute, tf32, rates);

@@ -7,6 +7,7 @@
 #include "backend/cuda/kernels/attention.h"
 #include "backend/cuda/kernels/few_taps.h"
 #include "backend/cuda/kernels/layer_norm.h"
+#include "backend/cuda/kernels/recurrent.h"
 #include "backend/functions/body.h"
 #include "core/error.h"
 #include "graph/op_handles.h"
@@ -96,6 +97,15 @@ Accepts recurrent(const NodeView& node, const Capabilities& capabilities) {
   if (node.input(4).dtype != DType::float32) return Accepts::no("a carry in float64");
   if (Accepts fits = product(node, capabilities); !fits) return fits;
   return any(node, capabilities);
+}
+
+template <auto geometry>
+Accepts recurrent_in_one_launch(const NodeView& node, const Capabilities& capabilities) {
+  const graph::ops::RnnGeometry g = geometry(node.attrs(), node.input(0).shape);
+  if (!kernels::takes_one_launch(g, node.input(0).dtype)) {
+    return Accepts::no("the batch or the kernel is large, or the units are no multiple of 8");
+  }
+  return recurrent(node, capabilities);
 }
 
 /// `query`: the number of that input. Tiles are multiplied by FMA, and scores stay in shared
@@ -315,7 +325,9 @@ std::vector<Kernel> all() {
       {"MatMul", "cublaslt/matmul", product},
       {"FusedMatMul", "cublaslt/fused_matmul", fused_product},
       {"BatchMatMulV2", "cublaslt/batch_matmul", product},
+      {"RNN", "cuda/rnn", recurrent_in_one_launch<graph::ops::rnn_geometry>},
       {"RNN", "cublaslt/rnn", recurrent},
+      {"RNNGrad", "cuda/rnn_grad", recurrent_in_one_launch<graph::ops::rnn_grad_geometry>},
       {"RNNGrad", "cublaslt/rnn_grad", recurrent},
       {"Conv2D", "cuda/convolution", few_taps_convolution},
       {"Conv2D", "cudnn/convolution", convolution},
@@ -420,31 +432,11 @@ std::vector<Kernel> all() {
   return rows;
 }
 
-/// A device whose launches cannot run.
-class NoDevice final : public Device {
- public:
-  Prepared prepare(const Kernel&, const NodeView&) override {
-    return launch([](const Args&) { require(false, "there is no device to run on"); });
-  }
-  void synchronize() override {}
-  std::unique_ptr<CapturedGraph> capture(const std::function<void()>&) override { return nullptr; }
-  std::unique_ptr<Event> make_event() override { return nullptr; }
-};
-
 }  // namespace
 
 std::span<const Kernel> rows() {
   static const std::vector<Kernel> k_rows = all();
   return k_rows;
-}
-
-Backend pretend(int compute_capability) {
-  Backend backend;
-  backend.name = "cuda";
-  backend.kernels = rows();
-  backend.capabilities.compute_capability = compute_capability;
-  backend.device = std::make_shared<NoDevice>();
-  return backend;
 }
 
 }  // namespace halfstep::backend::cuda

@@ -45,6 +45,26 @@ constexpr Layer k_layers[] = {
     // More than a panel of 32 samples, and units on both sides of a block of 32.
     {"lstm, panels", "lstm", 37, 3, 33},
     {"gru, panels", "gru", 70, 2, 40},
+    // Units by eight: a GPU computes all steps in one launch, above 128 samples four in a block.
+    {"lstm, eights", "lstm", 3, 4, 8},
+    {"lstm, eights, skips", "lstm", 2, 4, 24, true, true, "Tanh", "Sigmoid", true},
+    {"lstm, blocks", "lstm", 131, 2, 8, false, true},
+    {"lstm, wide", "lstm", 2, 2, 128},
+    {"gru, eights", "gru", 3, 4, 24, true, true},
+    {"gru, blocks, skips", "gru", 131, 2, 8, false, true, "Tanh", "Sigmoid", true},
+    {"reset before, eights, skips",
+     "gru_reset_before",
+     2,
+     4,
+     16,
+     true,
+     true,
+     "Tanh",
+     "Sigmoid",
+     true},
+    {"reset before, blocks", "gru_reset_before", 131, 2, 8},
+    {"simple, eights", "simple_rnn", 1, 3, 8, false, true},
+    {"simple, wide", "simple_rnn", 2, 2, 256},
     // A reduction in two kc blocks; small otherwise, for processors that are emulated.
     {"simple, deep", "simple_rnn", 2, 1, 400},
 };

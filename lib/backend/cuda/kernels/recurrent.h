@@ -27,6 +27,7 @@ struct RnnStep {
   graph::ops::RnnGeometry geometry;
   Activation activation{}, recurrent_activation{};
   std::int64_t number = 0;  ///< in the order in which the steps are taken
+  std::int64_t first = 0;   ///< the sample of the first row of operands and sums
   const void* initial_h = nullptr;
   const float* initial_c = nullptr;
   const void* mask = nullptr;   ///< state; nullptr: none
@@ -72,5 +73,41 @@ void rnn_grad_gates(Stream stream, const RnnGradParams& params);
 void rnn_grad_reset(Stream stream, const RnnGradParams& params);
 /// After the matmuls of step 0: dinitial_h.
 void rnn_grad_finish(Stream stream, const RnnGradParams& params);
+
+/// All steps in one launch: each block has one sample or four, whose state stays in shared memory,
+/// and multiplies it by the kernel [units, columns] itself, by FMA in float32.
+inline constexpr int k_most_units = 256, k_most_columns = 1024, k_most_samples = 4;
+
+inline std::int64_t kernel_bytes(const graph::ops::RnnGeometry& g, DType dtype) {
+  return g.units * g.columns() * static_cast<std::int64_t>(size_bytes(dtype));
+}
+
+/// Samples of a block: one where the multiprocessors of a large GPU have a block each, or more
+/// where that many blocks would read a large kernel from the second-level cache at each step.
+inline int samples_of_block(const graph::ops::RnnGeometry& g, DType dtype) {
+  constexpr std::int64_t k_blocks = 128, k_first_level = 128 << 10, k_step_bytes = 8 << 20;
+  const std::int64_t bytes = kernel_bytes(g, dtype);
+  const std::int64_t blocks = bytes <= k_first_level ? k_blocks : k_step_bytes / bytes;
+  return g.batch <= blocks ? 1 : k_most_samples;
+}
+
+/// Whether rnn_steps() and rnn_grad_steps() have code for the node and take less time than matmuls
+/// of a library. On an H100 a step of lstm_rows (128 units) takes in milliseconds, by one launch
+/// and by two for each step of the sequence: in float16 0.259 and 0.337 with 16 samples, 0.272 and
+/// 0.369 with 128, 0.398 and 0.377 with 256; in float32 0.304 and 1.82 with 16, 0.489 and 0.574
+/// with 128, 0.525 and 0.644 with 256.
+inline bool takes_one_launch(const graph::ops::RnnGeometry& g, DType dtype) {
+  constexpr std::int64_t k_most_bytes = 256 << 10;
+  const std::int64_t most = is_half(dtype) ? 1 << 23 : 1 << 24;  // multiply-adds of a step
+  const bool has_code =
+      g.units % 8 == 0 && g.units <= k_most_units && g.columns() <= k_most_columns;
+  return has_code && kernel_bytes(g, dtype) <= k_most_bytes &&
+         g.batch * g.units * g.columns() <= most;
+}
+
+/// `params` without the tensors of one step. `kernel` is aligned to 4 bytes.
+void rnn_steps(Stream stream, const RnnParams& params, const void* kernel);
+/// The same for the gradient, by the transposed kernel [columns, units].
+void rnn_grad_steps(Stream stream, const RnnGradParams& params, const void* transposed);
 
 }  // namespace halfstep::backend::cuda::kernels

@@ -1,6 +1,7 @@
-// Recurrent layers, step by step: cuBLASLt multiplies the state by the recurrent kernel in float32
-// sums, and an own kernel computes gates and state. Two launches a step; four where the candidate's
-// matmul follows the reset gate. The program counts them in graph_nodes() of prediction.h.
+// Recurrent layers: all steps in one own launch where the recurrent kernel is small, else step by
+// step: cuBLASLt multiplies the state by the recurrent kernel in float32 sums, and an own kernel
+// computes gates and state. Two launches a step; four where the candidate's matmul follows the
+// reset gate. The program counts them in graph_nodes() of prediction.h.
 
 #include "backend/cuda/kernels/recurrent.h"
 
@@ -98,6 +99,45 @@ kernels::RnnStep step_of(const Facts& node, const RnnGeometry& g) {
           .recurrent_activation = activation("recurrent_activation")};
 }
 
+/// The tensors of an RNN with `inputs` inputs.
+void set_tensors(kernels::RnnParams& params, std::size_t inputs, const Addresses& a) {
+  kernels::RnnStep& step = params.step;
+  step.initial_h = a.in[3];
+  step.initial_c = a.input<float>(4);
+  step.mask = inputs > 5 ? a.in[5] : nullptr;
+  step.taken = inputs > 6 ? a.input<bool>(6) : nullptr;
+  step.output = a.out[0];
+  step.gates = a.out[2];
+  step.carries = a.output<float>(3);
+  params.projections = a.in[0];
+  params.bias = a.in[2];
+  params.last_c = a.output<float>(1);
+  params.states = a.out[4];
+}
+
+/// The tensors of an RNNGrad with `inputs` inputs.
+void set_tensors(kernels::RnnGradParams& params, std::size_t inputs, const Addresses& a) {
+  kernels::RnnStep& step = params.step;
+  step.initial_h = a.in[3];
+  step.initial_c = a.input<float>(4);
+  step.output = a.variable<void>(5);
+  step.gates = a.variable<void>(6);
+  step.carries = a.variable<float>(7);
+  step.mask = inputs > 8 ? a.in[8] : nullptr;
+  step.taken = inputs > 9 ? a.input<bool>(9) : nullptr;
+  params.dy = a.in[0];
+  params.dlast_c = a.input<float>(1);
+  params.dprojections = a.out[0];
+  params.drecurrent = a.out[1];
+  params.dinitial_h = a.out[2];
+  params.dinitial_c = a.output<float>(3);
+}
+
+/// Whether h has a gradient by other ways than the matmul of the next step.
+bool has_direct_gradient(const Facts& grad_node, const RnnGeometry& g) {
+  return g.is_gru() || grad_node.inputs.size() > 9;
+}
+
 Work prepare_rnn(const Facts& node, const Machine& machine) {
   const RnnGeometry g = graph::ops::rnn_geometry(node.attrs, node.input(0).shape);
   if (g.batch == 0) return {[](const Addresses&) {}};
@@ -109,46 +149,37 @@ Work prepare_rnn(const Facts& node, const Machine& machine) {
   const std::size_t sums = w.add(g.batch * g.state_columns(), DType::float32);
   const std::size_t candidate =
       w.add(matmuls.has_candidate() ? g.batch * g.units : 0, DType::float32);
-  const bool masked = node.inputs.size() > 5, skips = node.inputs.size() > 6;
-  const auto run = [=, stream = machine.stream()](const Addresses& a) mutable {
-    kernels::RnnStep& step = params.step;
-    step.initial_h = a.in[3];
-    step.initial_c = a.input<float>(4);
-    step.mask = masked ? a.in[5] : nullptr;
-    step.taken = skips ? a.input<bool>(6) : nullptr;
-    step.output = a.out[0];
-    step.gates = a.out[2];
-    step.carries = a.output<float>(3);
-    params.projections = a.in[0];
-    params.bias = a.in[2];
-    params.last_c = a.output<float>(1);
-    params.states = a.out[4];
-    params.sums = reinterpret_cast<float*>(a.workspace + sums);
-    params.candidate = reinterpret_cast<float*>(a.workspace + candidate);
-    params.operand = a.workspace + operand;
-    matmuls.begin(a.in[1], a.workspace);
-    if (masked) {
-      const Shape state{g.batch, g.units};
-      kernels::binary_of(functions::Mul::op)(stream,
-                                             {.dtype = dtype,
-                                              .a = step.initial_h,
-                                              .b = step.mask,
-                                              .y = params.operand,
-                                              .a_shape = state,
-                                              .b_shape = state,
-                                              .shape = state});
-    }
-    for (step.number = 0; step.number < g.steps; ++step.number) {
-      const bool given = step.number == 0 && !masked;
-      matmuls.gates(
-          given ? step.initial_h : params.operand, a.in[1], a.workspace + sums, a.workspace);
-      if (matmuls.has_candidate()) {
-        kernels::rnn_reset(stream, params);
-        matmuls.candidate(params.operand, a.workspace + candidate, a.workspace);
-      }
-      kernels::rnn_gates(stream, params);
-    }
-  };
+  const auto run =
+      [=, inputs = node.inputs.size(), stream = machine.stream()](const Addresses& a) mutable {
+        set_tensors(params, inputs, a);
+        kernels::RnnStep& step = params.step;
+        const bool masked = step.mask != nullptr;
+        params.sums = reinterpret_cast<float*>(a.workspace + sums);
+        params.candidate = reinterpret_cast<float*>(a.workspace + candidate);
+        params.operand = a.workspace + operand;
+        matmuls.begin(a.in[1], a.workspace);
+        if (masked) {
+          const Shape state{g.batch, g.units};
+          kernels::binary_of(functions::Mul::op)(stream,
+                                                 {.dtype = dtype,
+                                                  .a = step.initial_h,
+                                                  .b = step.mask,
+                                                  .y = params.operand,
+                                                  .a_shape = state,
+                                                  .b_shape = state,
+                                                  .shape = state});
+        }
+        for (step.number = 0; step.number < g.steps; ++step.number) {
+          const bool given = step.number == 0 && !masked;
+          matmuls.gates(
+              given ? step.initial_h : params.operand, a.in[1], a.workspace + sums, a.workspace);
+          if (matmuls.has_candidate()) {
+            kernels::rnn_reset(stream, params);
+            matmuls.candidate(params.operand, a.workspace + candidate, a.workspace);
+          }
+          kernels::rnn_gates(stream, params);
+        }
+      };
   return matmuls.work(run, w.bytes);
 }
 
@@ -157,52 +188,93 @@ Work prepare_rnn_grad(const Facts& node, const Machine& machine) {
   if (g.batch == 0) return {[](const Addresses&) {}};
   kernels::RnnGradParams params{.step = step_of(node, g)};
   const DType dtype = params.step.dtype;
-  const bool masked = node.inputs.size() > 8, skips = node.inputs.size() > 9;
-  const bool has_direct = g.is_gru() || skips;
+  const bool has_direct = has_direct_gradient(node, g);
   Pieces w;
   const StateMatmuls matmuls(g, dtype, true, machine, w);
   const std::size_t operand = w.add(g.batch * g.state_columns(), dtype);
   const std::size_t candidate = w.add(matmuls.has_candidate() ? g.batch * g.units : 0, dtype);
   const std::size_t dh = w.add(g.batch * g.units, DType::float32);
   const std::size_t direct = w.add(has_direct ? g.batch * g.units : 0, DType::float32);
-  const auto run = [=, stream = machine.stream()](const Addresses& a) mutable {
-    kernels::RnnStep& step = params.step;
-    step.initial_h = a.in[3];
-    step.initial_c = a.input<float>(4);
-    step.output = a.variable<void>(5);
-    step.gates = a.variable<void>(6);
-    step.carries = a.variable<float>(7);
-    step.mask = masked ? a.in[8] : nullptr;
-    step.taken = skips ? a.input<bool>(9) : nullptr;
-    params.dy = a.in[0];
-    params.dlast_c = a.input<float>(1);
-    params.dprojections = a.out[0];
-    params.drecurrent = a.out[1];
-    params.dinitial_h = a.out[2];
-    params.dinitial_c = a.output<float>(3);
-    params.dh = reinterpret_cast<float*>(a.workspace + dh);
-    params.direct = has_direct ? reinterpret_cast<float*>(a.workspace + direct) : nullptr;
-    params.operand = a.workspace + operand;
-    params.candidate_operand = a.workspace + candidate;
-    matmuls.begin(a.in[2], a.workspace);
-    for (step.number = g.steps - 1; step.number >= 0; --step.number) {
-      kernels::rnn_grad_gates(stream, params);
-      if (matmuls.has_candidate()) {
-        matmuls.candidate(params.candidate_operand, params.dh, a.workspace);
-        kernels::rnn_grad_reset(stream, params);
-      }
-      matmuls.gates(params.operand, a.in[2], params.dh, a.workspace, matmuls.has_candidate());
-    }
-    step.number = 0;
-    kernels::rnn_grad_finish(stream, params);
-  };
+  const auto run =
+      [=, inputs = node.inputs.size(), stream = machine.stream()](const Addresses& a) mutable {
+        set_tensors(params, inputs, a);
+        kernels::RnnStep& step = params.step;
+        params.dh = reinterpret_cast<float*>(a.workspace + dh);
+        params.direct = has_direct ? reinterpret_cast<float*>(a.workspace + direct) : nullptr;
+        params.operand = a.workspace + operand;
+        params.candidate_operand = a.workspace + candidate;
+        matmuls.begin(a.in[2], a.workspace);
+        for (step.number = g.steps - 1; step.number >= 0; --step.number) {
+          kernels::rnn_grad_gates(stream, params);
+          if (matmuls.has_candidate()) {
+            matmuls.candidate(params.candidate_operand, params.dh, a.workspace);
+            kernels::rnn_grad_reset(stream, params);
+          }
+          matmuls.gates(params.operand, a.in[2], params.dh, a.workspace, matmuls.has_candidate());
+        }
+        step.number = 0;
+        kernels::rnn_grad_finish(stream, params);
+      };
   return matmuls.work(run, w.bytes);
+}
+
+/// The recurrent kernel is copied where its address is not that of a float32.
+Work prepare_rnn_steps(const Facts& node, const Machine& machine) {
+  const RnnGeometry g = graph::ops::rnn_geometry(node.attrs, node.input(0).shape);
+  if (g.batch == 0) return {[](const Addresses&) {}};
+  kernels::RnnParams params{.step = step_of(node, g)};
+  const DType dtype = params.step.dtype;
+  const Shape shape{g.units, g.columns()};
+  const kernels::CopyParams whole{.element_bytes = size_bytes(dtype),
+                                  .map = kernels::map_of_broadcast(shape, shape)};
+  const auto run =
+      [=, inputs = node.inputs.size(), stream = machine.stream()](const Addresses& a) mutable {
+        set_tensors(params, inputs, a);
+        const void* kernel = a.in[1];
+        if (reinterpret_cast<std::uintptr_t>(kernel) % sizeof(float) != 0) {
+          kernels::CopyParams copy = whole;
+          copy.x = kernel;
+          copy.y = a.workspace;
+          kernels::copy(stream, copy);
+          kernel = a.workspace;
+        }
+        kernels::rnn_steps(stream, params, kernel);
+      };
+  return {run, static_cast<std::size_t>(kernels::kernel_bytes(g, dtype))};
+}
+
+Work prepare_rnn_grad_steps(const Facts& node, const Machine& machine) {
+  const RnnGeometry g = graph::ops::rnn_grad_geometry(node.attrs, node.input(0).shape);
+  if (g.batch == 0) return {[](const Addresses&) {}};
+  kernels::RnnGradParams params{.step = step_of(node, g)};
+  const DType dtype = params.step.dtype;
+  constexpr std::int64_t swapped[] = {1, 0};
+  const kernels::CopyParams transpose{
+      .element_bytes = size_bytes(dtype),
+      .map = kernels::map_of_transpose(Shape{g.units, g.columns()}, swapped)};
+  Pieces w;
+  const std::size_t transposed = w.add(g.units * g.columns(), dtype);
+  const bool has_direct = has_direct_gradient(node, g);
+  const std::size_t direct = w.add(has_direct ? g.batch * g.units : 0, DType::float32);
+  const auto run =
+      [=, inputs = node.inputs.size(), stream = machine.stream()](const Addresses& a) mutable {
+        set_tensors(params, inputs, a);
+        params.direct = has_direct ? reinterpret_cast<float*>(a.workspace + direct) : nullptr;
+        kernels::CopyParams copy = transpose;
+        copy.x = a.in[2];
+        copy.y = a.workspace + transposed;
+        kernels::copy(stream, copy);
+        kernels::rnn_grad_steps(stream, params, copy.y);
+      };
+  return {run, w.bytes};
 }
 
 }  // namespace
 
 std::vector<Row> recurrent_rows() {
   return {
+      {"cuda/rnn", prepare_rnn_steps},
+      {"cuda/rnn_grad", prepare_rnn_grad_steps},
       {"cublaslt/rnn", prepare_rnn},
       {"cublaslt/rnn_grad", prepare_rnn_grad},
   };
