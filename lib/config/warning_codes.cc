@@ -138,6 +138,14 @@ constexpr std::array k_codes{
         "epoch, or for many steps although the loss scale was at its minimum.",
         "Lower the learning rate or precision.loss_scale.min, or keep the layer that overflows in "
         "float32; precision.loss_scale.max_consecutive_skips ends such a run."},
+    WarningCode{
+        k_loss_without_value,
+        "The loss of the last epoch is not finite, though gradients were: the loss has no value at "
+        "some outputs or labels, as the logarithm of a number below 0 has none, or the outputs "
+        "grew beyond float32.",
+        "Give the last layer an activation whose outputs the loss allows, as exponential or "
+        "softplus for poisson; see that the labels are those that it is for; or lower the learning "
+        "rate."},
 };
 
 }  // namespace

@@ -59,6 +59,7 @@ inline constexpr std::string_view k_few_steps_timed = "W301";
 inline constexpr std::string_view k_other_machine = "W302";
 inline constexpr std::string_view k_random_samples = "W303";
 inline constexpr std::string_view k_idle_end = "W304";
+inline constexpr std::string_view k_loss_without_value = "W305";
 
 /// A warning with one of those codes.
 inline Warning warning(std::string_view code, Where where, std::string message) {

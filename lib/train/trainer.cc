@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "config/warning_codes.h"
 #include "core/log.h"
@@ -78,6 +80,25 @@ std::optional<config::Warning> idle_end(const Progress& progress,
                                      attempted - skips + 1,
                                      skips,
                                      attempted));
+}
+
+/// W305 where the last epoch has a loss that is no number.
+std::optional<config::Warning> loss_without_value(const Progress& progress) {
+  if (progress.history.empty()) return std::nullopt;
+  const EpochRecord& last = progress.history.back();
+  for (const auto& [of, metrics] :
+       {std::pair("training", &last.train), std::pair("validation", &last.validation)}) {
+    const auto loss = metrics->find("loss");
+    if (last.steps == 0 || loss == metrics->end() || std::isfinite(loss->second)) continue;
+    return config::warning(config::k_loss_without_value,
+                           {"", 0, 0, "loss"},
+                           fmt::format("the {} loss of epoch {} is {}, although steps were "
+                                       "applied",
+                                       of,
+                                       last.epoch,
+                                       loss->second));
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -271,8 +292,9 @@ TrainResult Trainer::result() const {
   result.memory = session_.memory();
   result.resumed_from = options_.resume;
   result.warnings = run_.warnings;
-  if (auto idle = idle_end(run_.progress, length_, session_)) {
-    result.warnings.push_back(std::move(*idle));
+  for (auto& warning :
+       {idle_end(run_.progress, length_, session_), loss_without_value(run_.progress)}) {
+    if (warning) result.warnings.push_back(*warning);
   }
   recorder_.report(result);
   return result;

@@ -186,6 +186,24 @@ TEST_CASE(
   CHECK_FALSE(holds(train(directory, "short").err, "W304"));
 }
 
+TEST_CASE("numerics: a loss without a value at outputs whose gradients are finite is warned of") {
+  const TemporaryDirectory directory;
+  SmallRun run;
+  run.layers = "\n    - {type: dense, units: 10}\n";
+  write_config(directory, run);
+  const std::vector<std::string> poisson{"--set", "loss=poisson"};
+  const Finished lost = train(directory, "lost", poisson);
+  CAPTURE(lost.err);
+  CHECK(lost.exit_code == 0);
+  CHECK(holds(lost.err, "warning: W305 loss: the training loss of epoch 2 is nan"));
+  CHECK(report_of(directory, "lost").at("warnings").at(0).at("code") == "W305");
+  run.layers = "\n    - {type: dense, units: 10, activation: exponential}\n";
+  write_config(directory, run);
+  const Finished kept = train(directory, "kept", poisson);
+  CAPTURE(kept.err);
+  CHECK_FALSE(holds(kept.err, "W305"));
+}
+
 TEST_CASE("numerics: too many skipped steps in a row end with 4") {
   const TemporaryDirectory directory;
   SmallRun run;

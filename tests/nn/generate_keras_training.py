@@ -38,6 +38,11 @@ LOSSES = {
     "kl_divergence": keras.losses.KLDivergence,
     "hinge": keras.losses.Hinge,
     "squared_hinge": keras.losses.SquaredHinge,
+    "log_cosh": keras.losses.LogCosh,
+    "poisson": keras.losses.Poisson,
+    "mean_absolute_percentage_error": keras.losses.MeanAbsolutePercentageError,
+    "mean_squared_logarithmic_error": keras.losses.MeanSquaredLogarithmicError,
+    "cosine_similarity": keras.losses.CosineSimilarity,
 }
 OPTIMIZERS = {
     "sgd": keras.optimizers.SGD,
@@ -199,6 +204,16 @@ CASES = [
           ("rmsprop, centered", "rmsprop", {"centered": True}), ("adagrad", "adagrad", {}),
           ("adadelta", "adadelta", {}), ("adamax", "adamax", {}), ("ftrl", "ftrl", {}),
           ("lion", "lion", {}), ("nadam", "nadam", {})]),
+    ("log_cosh", {"loss": {"type": "log_cosh"}, "labels": "values"}),
+    ("poisson", {"loss": {"type": "poisson"}, "activation": "softplus", "labels": "one_hot"}),
+    ("mean_absolute_percentage_error", {"loss": {"type": "mean_absolute_percentage_error"},
+                                        "labels": "values", "optimizer": {
+                                            "type": "sgd", "learning_rate": 1e-4}}),
+    ("mean_squared_logarithmic_error", {"loss": {"type": "mean_squared_logarithmic_error"},
+                                        "labels": "values"}),
+    ("cosine_similarity", {"loss": {"type": "cosine_similarity"}, "labels": "values"}),
+    ("cosine_similarity, sample weights", {"loss": {"type": "cosine_similarity"},
+                                           "sample_weight": True, "labels": "values"}),
 ]
 
 

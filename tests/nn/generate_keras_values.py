@@ -805,6 +805,18 @@ for policy in ["mixed_float16", "mixed_bfloat16"]:
         for name in ["elu", "selu", "softplus", "sigmoid", "silu", "tanh", "softsign", "hard_silu", "log_softmax"]
     ]
 
+LESS_COMMON = ["celu", "exponential", "hard_shrink", "hard_tanh", "log_sigmoid", "soft_shrink",
+                   "sparse_plus", "squareplus", "tanh_shrink"]
+CASES += [
+    (f"activation {name}", {"type": "activation", "activation": name}, [[3, 7]], {"scale": 2})
+    for name in LESS_COMMON
+]
+for policy in ["mixed_float16", "mixed_bfloat16"]:
+    CASES += [
+        (f"{name}, {policy}", {"type": "activation", "activation": name}, [[3, 7]], {"policy": policy})
+        for name in LESS_COMMON
+    ]
+
 RECURRENT = {"gru", "lstm", "simple_rnn"}
 INNER = ("layer", "backward_layer")
 CALL = ("use_causal_mask", "return_attention_scores")

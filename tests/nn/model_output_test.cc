@@ -220,8 +220,10 @@ TEST_CASE("names: those that do not exist are answered with those that do") {
        {Case{layers,
              "sparse_crossentropy",
              "",
-             "one of binary_crossentropy, categorical_crossentropy, hinge, huber, kl_divergence, "
-             "mean_absolute_error, mean_squared_error, "
+             "one of binary_crossentropy, categorical_crossentropy, cosine_similarity, hinge, "
+             "huber, "
+             "kl_divergence, log_cosh, mean_absolute_error, mean_absolute_percentage_error, "
+             "mean_squared_error, mean_squared_logarithmic_error, poisson, "
              "sparse_categorical_crossentropy"},
         Case{layers, k_sparse, "metrics: [acuracy]\n", "did you mean 'accuracy'? one of accuracy"},
         Case{layers, k_sparse, "metrics: [f1]\n", "one of accuracy, auc, f1_score"},

@@ -92,7 +92,7 @@ TEST_CASE("model: what is wrong is said where it stands, all at once") {
     - {type: softmax, activation: relu}
 )",
        {"8:14: unknown layer type 'desne' (did you mean 'dense'? 'halfstep help layers' "
-        "lists all 82)",
+        "lists all 91)",
         "9:7: missing required key 'units'",
         "9:21: unknown key 'unit' in model.layers[1] (did you mean 'units'?)",
         "10:23: unknown key 'activation' in model.layers[2] (known keys: name, type, dtype, "
@@ -123,7 +123,7 @@ TEST_CASE("model: what is wrong is said where it stands, all at once") {
 )",
        {"8:41: must be at least 1, got 0",
         "8:68: unknown layer type 'densee' (did you mean 'dense'? 'halfstep help layers' lists all "
-        "82)",
+        "91)",
         "10:20: block 'b' needs the parameter 'w'"}},
       {"layers that are no maps",
        R"(

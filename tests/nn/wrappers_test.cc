@@ -27,7 +27,7 @@ TEST_CASE("wrappers: the layer inside is checked where it stands") {
   CHECK(wrapper_problem("{type: bidirectional}") == "8:7: missing required key 'layer'");
   CHECK(
       wrapper_problem("{type: bidirectional, layer: {type: lst, units: 4}}") ==
-      "8:43: unknown layer type 'lst' (did you mean 'lstm'? 'halfstep help layers' lists all 82)");
+      "8:43: unknown layer type 'lst' (did you mean 'lstm'? 'halfstep help layers' lists all 91)");
   CHECK(wrapper_problem("{type: bidirectional, layer: {type: lstm, unit: 4}}") ==
         "8:36: missing required key 'units'");
   CHECK(wrapper_problem("{type: bidirectional, layer: {type: dense, units: 4}}") ==

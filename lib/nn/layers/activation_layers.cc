@@ -151,15 +151,20 @@ extern const LayerDefs k_activation_layers{
                                "Applies the function that `activation` names to each element; "
                                "softmax and log_softmax along the last axis.",
                                {.example = "{activation: tanh}"}),
+    layer_def<Plain<"celu">>("celu", "y = x for x > 0, else exp(x) - 1: elu with alpha 1."),
     layer_def<EluLayer>("elu", "y = x for x > 0, else alpha (exp(x) - 1)."),
+    layer_def<Plain<"exponential">>("exponential", "y = exp(x)."),
     layer_def<GeluLayer>("gelu",
                          "y = x Phi(x), with Phi the standard normal distribution function."),
+    layer_def<Plain<"hard_shrink">>("hard_shrink", "y = x for |x| > 0.5, else 0."),
     layer_def<Plain<"hard_sigmoid">>("hard_sigmoid",
                                      "y = min(max(x + 3, 0), 6) / 6, a piecewise linear sigmoid."),
     layer_def<Plain<"hard_silu">>("hard_silu", "y = x hard_sigmoid(x), also called hard_swish."),
+    layer_def<Plain<"hard_tanh">>("hard_tanh", "y = min(max(x, -1), 1)."),
     layer_def<LeakyReluLayer>("leaky_relu", "y = x for x > 0, else negative_slope x."),
     layer_def<Plain<"linear">>("linear",
                                "y = x in the layer's compute dtype: with `dtype` it is a cast."),
+    layer_def<Plain<"log_sigmoid">>("log_sigmoid", "y = log(sigmoid(x)), as -log(1 + exp(-x))."),
     layer_def<Preset<SoftmaxOver, "LogSoftmax">>(
         "log_softmax", "y = x - log(sum(exp(x))) along one axis, the logarithm of softmax."),
     layer_def<Plain<"mish">>("mish", "y = x tanh(log(1 + exp(x)))."),
@@ -180,6 +185,8 @@ extern const LayerDefs k_activation_layers{
                              "and variance 1 from layer to layer."),
     layer_def<Plain<"sigmoid">>("sigmoid", "y = 1 / (1 + exp(-x))."),
     layer_def<Plain<"silu">>("silu", "y = x sigmoid(x), also called swish."),
+    layer_def<Plain<"soft_shrink">>("soft_shrink",
+                                    "y = x - 0.5 for x > 0.5, x + 0.5 for x < -0.5, else 0."),
     layer_def<Preset<SoftmaxOver, "Softmax">>(
         "softmax",
         "y = exp(x) / sum(exp(x)) along one axis: probabilities that sum to one.",
@@ -189,7 +196,11 @@ extern const LayerDefs k_activation_layers{
              "float32."}),
     layer_def<Plain<"softplus">>("softplus", "y = log(1 + exp(x))."),
     layer_def<Plain<"softsign">>("softsign", "y = x / (1 + |x|)."),
+    layer_def<Plain<"sparse_plus">>("sparse_plus",
+                                    "y = x for x > 1, (x + 1)^2 / 4 for x > -1, else 0."),
+    layer_def<Plain<"squareplus">>("squareplus", "y = (x + sqrt(x^2 + 4)) / 2."),
     layer_def<Plain<"tanh">>("tanh", "y = tanh(x)."),
+    layer_def<Plain<"tanh_shrink">>("tanh_shrink", "y = x - tanh(x)."),
 };
 
 }  // namespace halfstep::nn

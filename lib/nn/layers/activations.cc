@@ -18,12 +18,44 @@ Value hard_sigmoid(Builder& b, Value x) {
   return b.add("RealDiv", {clipped, constant(b, x, 6)});
 }
 
+Value clip(Builder& b, Value x, double low, double high) {
+  const Value below = b.add("Minimum", {x, constant(b, x, high)});
+  return b.add("Maximum", {below, constant(b, x, low)});
+}
+
+Value hard_shrink(Builder& b, Value x) {
+  const Value large = b.add("Greater", {plain(b, "Abs", x), constant(b, x, 0.5)});
+  return b.add("Mul", {x, b.cast(large, b.dtype(x))});
+}
+
+Value sparse_plus(Builder& b, Value x) {
+  const Value square = plain(b, "Square", b.add("AddV2", {x, constant(b, x, 1)}));
+  const Value bend = b.add("Mul", {square, constant(b, x, 0.25)});
+  const Value upper = b.add("SelectV2", {b.add("Less", {x, constant(b, x, 1)}), bend, x});
+  // The conditions are false for NaN, which is kept.
+  const Value below = b.add("LessEqual", {x, constant(b, x, -1)});
+  return b.add("SelectV2", {below, constant(b, x, 0), upper});
+}
+
+Value squareplus(Builder& b, Value x) {
+  const Value sum = b.add("AddV2", {plain(b, "Square", x), constant(b, x, 4)});
+  const Value twice = b.add("AddV2", {x, plain(b, "Sqrt", sum)});
+  return b.add("Mul", {twice, constant(b, x, 0.5)});
+}
+
 constexpr std::array k_table{
+    ActivationDef{"celu",
+                  "x for x > 0, else exp(x) - 1, elu by its other name",
+                  [](Builder& b, Value x) { return elu(b, x, 1); }},
     ActivationDef{
         "elu", "x for x > 0, else exp(x) - 1", [](Builder& b, Value x) { return elu(b, x, 1); }},
+    ActivationDef{"exponential", "exp(x)", [](Builder& b, Value x) { return plain(b, "Exp", x); }},
     ActivationDef{"gelu",
                   "x Phi(x), Phi the standard normal distribution function",
                   [](Builder& b, Value x) { return gelu(b, x, false); }},
+    ActivationDef{"hard_shrink",
+                  "x for |x| > 0.5, else 0",
+                  [](Builder& b, Value x) { return hard_shrink(b, x); }},
     ActivationDef{"hard_sigmoid",
                   "min(max(x + 3, 0), 6) / 6, a piecewise linear sigmoid",
                   [](Builder& b, Value x) { return hard_sigmoid(b, x); }},
@@ -32,10 +64,17 @@ constexpr std::array k_table{
                   [](Builder& b, Value x) {
                     return b.add("Mul", {x, hard_sigmoid(b, x)});
                   }},
+    ActivationDef{
+        "hard_tanh", "min(max(x, -1), 1)", [](Builder& b, Value x) { return clip(b, x, -1, 1); }},
     ActivationDef{"leaky_relu",
                   "x for x > 0, else 0.2 x",
                   [](Builder& b, Value x) { return leaky_relu(b, x, 0.2); }},
     ActivationDef{"linear", "x", [](Builder&, Value x) { return x; }},
+    ActivationDef{"log_sigmoid",
+                  "log(sigmoid(x)), -softplus(-x)",
+                  [](Builder& b, Value x) {
+                    return plain(b, "Neg", plain(b, "Softplus", plain(b, "Neg", x)));
+                  }},
     ActivationDef{"log_softmax",
                   "x - log(sum(exp(x))) along the last axis",
                   [](Builder& b, Value x) { return softmax(b, "LogSoftmax", x, -1); }},
@@ -53,6 +92,11 @@ constexpr std::array k_table{
     ActivationDef{
         "sigmoid", "1 / (1 + exp(-x))", [](Builder& b, Value x) { return plain(b, "Sigmoid", x); }},
     ActivationDef{"silu", "x sigmoid(x)", [](Builder& b, Value x) { return silu(b, x); }},
+    ActivationDef{"soft_shrink",
+                  "x - 0.5 for x > 0.5, x + 0.5 for x < -0.5, else 0",
+                  [](Builder& b, Value x) {
+                    return b.add("Sub", {x, clip(b, x, -0.5, 0.5)});
+                  }},
     ActivationDef{"softmax",
                   "exp(x) / sum(exp(x)) along the last axis",
                   [](Builder& b, Value x) { return softmax(b, "Softmax", x, -1); }},
@@ -60,10 +104,21 @@ constexpr std::array k_table{
         "softplus", "log(1 + exp(x))", [](Builder& b, Value x) { return plain(b, "Softplus", x); }},
     ActivationDef{
         "softsign", "x / (1 + |x|)", [](Builder& b, Value x) { return plain(b, "Softsign", x); }},
+    ActivationDef{"sparse_plus",
+                  "x for x > 1, (x + 1)^2 / 4 for x > -1, else 0",
+                  [](Builder& b, Value x) { return sparse_plus(b, x); }},
+    ActivationDef{"squareplus",
+                  "(x + sqrt(x^2 + 4)) / 2",
+                  [](Builder& b, Value x) { return squareplus(b, x); }},
     ActivationDef{"swish",
                   "x sigmoid(x), silu by its other name",
                   [](Builder& b, Value x) { return silu(b, x); }},
     ActivationDef{"tanh", "tanh(x)", [](Builder& b, Value x) { return plain(b, "Tanh", x); }},
+    ActivationDef{"tanh_shrink",
+                  "x - tanh(x)",
+                  [](Builder& b, Value x) {
+                    return b.add("Sub", {x, plain(b, "Tanh", x)});
+                  }},
 };
 
 constexpr auto k_activation_names = [] {

@@ -10,11 +10,16 @@ namespace halfstep::nn {
 
 extern const LossDef k_binary_crossentropy;
 extern const LossDef k_categorical_crossentropy;
+extern const LossDef k_cosine_similarity;
 extern const LossDef k_hinge;
 extern const LossDef k_huber;
 extern const LossDef k_kl_divergence;
+extern const LossDef k_log_cosh;
 extern const LossDef k_mean_absolute_error;
+extern const LossDef k_mean_absolute_percentage_error;
 extern const LossDef k_mean_squared_error;
+extern const LossDef k_mean_squared_logarithmic_error;
+extern const LossDef k_poisson;
 extern const LossDef k_sparse_categorical_crossentropy;
 extern const LossDef k_squared_hinge;
 
@@ -23,11 +28,16 @@ namespace {
 constexpr std::array k_losses{
     &k_binary_crossentropy,
     &k_categorical_crossentropy,
+    &k_cosine_similarity,
     &k_hinge,
     &k_huber,
     &k_kl_divergence,
+    &k_log_cosh,
     &k_mean_absolute_error,
+    &k_mean_absolute_percentage_error,
     &k_mean_squared_error,
+    &k_mean_squared_logarithmic_error,
+    &k_poisson,
     &k_sparse_categorical_crossentropy,
     &k_squared_hinge,
 };
