@@ -44,21 +44,25 @@ std::string shares_table(const std::vector<Share>& shares, const char* word) {
   return text;
 }
 
-/// Each launch on a device beside its prediction, with the algorithm that a library chose.
+/// Each launch on a device beside its prediction, with the bytes that it moves, the share that the
+/// prediction is of its time, and the algorithm that a library chose.
 std::string launches_table(const Profile& profile) {
   if (!profile.predicted_ms) return "";
-  Rows rows{{"launch", "ms/step", "predicted", "kernel", "algorithm"}};
+  Rows rows{{"launch", "ms/step", "predicted", "roofline", "MB", "kernel", "algorithm"}};
   for (const ProfiledOp& op : profile.ops) {
     // Copies of variables, which are computed before the first step only.
     if (!op.predicted_ms && op.ms == 0) continue;
+    const bool shares = op.predicted_ms && op.ms > 0;
     rows.push_back({op.name,
                     cell(op.ms, milliseconds),
                     cell(op.predicted_ms, milliseconds),
+                    shares ? fmt::format("{:.0f} %", *op.predicted_ms / op.ms * 100) : "-",
+                    op.achieved_gbs ? fmt::format("{:.3g}", *op.achieved_gbs * op.ms) : "-",
                     op.kernel,
                     op.algorithm});
   }
   return fmt::format("\n{}predicted {} ms/step in launches\n",
-                     columns(rows, {1, 2}),
+                     columns(rows, {1, 2, 3, 4}),
                      cell(profile.predicted_ms, milliseconds));
 }
 

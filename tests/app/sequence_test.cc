@@ -307,8 +307,9 @@ TEST_CASE("recurrent: the shipped LSTM learns under each policy and the rewrite,
                                   directory.path());
     CAPTURE(end.err);
     REQUIRE(end.exit_code == 0);
+    const Json report = Json::parse(end.out);
     std::map<std::string, int> nodes;
-    for (const Json& launch : Json::parse(end.out).at("predicted_step").at("launches")) {
+    for (const Json& launch : report.at("predicted_step").at("launches")) {
       nodes[launch.at("kernel")] += launch.at("graph_nodes").get<int>();
     }
     return nodes;
