@@ -26,7 +26,7 @@ constexpr std::array k_rates{
 };
 
 /// From the start of a node that does little to the start of the next one: on an H200 the steps of
-/// guide_64, lstm_rows and transformer_patches take 3.3, 2.8 and 3.4 us a node.
+/// guide_64, lstm_rows by a library and transformer_patches took 3.3, 2.8 and 3.4 us a node.
 constexpr double k_node_seconds = 3e-6;
 
 /// Kernels of two launches: the filter of a convolution is copied to cuDNN's layout or from it, a
