@@ -23,7 +23,7 @@ die() {
 }
 
 # Seconds of each stage and call; a stage that does not end gets 5 more.
-declare -A limit=([facts]=20 [questions]=80 [kernels]=100 [parity]=180 [scaling]=25 [ranks]=140 [bench]=170 [profile]=20
+declare -A limit=([facts]=20 [questions]=80 [kernels]=100 [parity]=120 [scaling]=25 [ranks]=140 [bench]=230 [profile]=20
   [torch]=140 [memcheck]=90 [racecheck]=90 [initcheck]=40 [ncu]=50)
 declare -A call_limit=([quick]=120 [first]=240 [speed]=600 [deep]=300)
 declare -A call=([quick]="facts questions" [first]="facts questions kernels"
