@@ -229,7 +229,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("device: recurrent layers train as on the CPU under each policy") {
+TEST_CASE("device: the shipped recurrent layers train as on the CPU under each policy" *
+          doctest::test_suite("slow")) {
   for (const Policy& policy : k_policies) {
     CAPTURE(policy.precision);
     for (const std::string_view file : {"lstm_rows.yaml", "gru_rows.yaml"}) {
@@ -239,6 +240,13 @@ TEST_CASE("device: recurrent layers train as on the CPU under each policy") {
     if (policy.compute == DType::float16) {
       check_alike(shipped("lstm_rows.yaml", "{rewrite: auto, target: float16}"), policy.compute);
     }
+  }
+}
+
+TEST_CASE("device: masked recurrent layers and decoders train as on the CPU" *
+          doctest::test_suite("slow")) {
+  for (const Policy& policy : k_policies) {
+    CAPTURE(policy.precision);
     // Blank rows of a digit are left out, of the sequence and of its reverse.
     TinyRun tiny;
     tiny.precision = policy.precision;
