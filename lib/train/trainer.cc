@@ -82,14 +82,15 @@ std::optional<config::Warning> idle_end(const Progress& progress,
                                      attempted));
 }
 
-/// W305 where the last epoch has a loss that is no number.
+/// W305 where the last epoch has a loss that is no number, and steps that were applied.
 std::optional<config::Warning> loss_without_value(const Progress& progress) {
   if (progress.history.empty()) return std::nullopt;
   const EpochRecord& last = progress.history.back();
+  if (last.skipped_steps == last.steps) return std::nullopt;
   for (const auto& [of, metrics] :
        {std::pair("training", &last.train), std::pair("validation", &last.validation)}) {
     const auto loss = metrics->find("loss");
-    if (last.steps == 0 || loss == metrics->end() || std::isfinite(loss->second)) continue;
+    if (loss == metrics->end() || std::isfinite(loss->second)) continue;
     return config::warning(config::k_loss_without_value,
                            {"", 0, 0, "loss"},
                            fmt::format("the {} loss of epoch {} is {}, although steps were "

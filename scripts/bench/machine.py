@@ -60,10 +60,11 @@ def processor_seconds():
     (0, 0) where /proc does not say.
     """
     try:
-        lines = [line.split() for line in pathlib.Path("/proc/stat").read_text().splitlines()]
+        text = pathlib.Path("/proc/stat").read_text()
     except OSError:
         return 0.0, 0.0
     names = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+    lines = [line.split() for line in text.splitlines() if line]
     times = [[int(word) / TICK for word in words[1:9]] for words in lines if words[0] in names]
     # user, nice, system, idle, iowait, irq, softirq, steal
     return sum(sum(t[:3]) + sum(t[5:7]) for t in times), sum(t[7] for t in times)

@@ -180,6 +180,7 @@ TEST_CASE(
   const std::string said = "no update was applied from step 18 on: the last 7 of 24 steps";
   CHECK(holds(lost.err, "warning: W304 precision: " + said));
   CHECK(report_of(directory, "lost").at("warnings").at(0).at("code") == "W304");
+  CHECK_FALSE(holds(lost.err, "W305"));
   CHECK(holds(halfstep({"report", "show", "lost"}, directory.path()).out, said));
   // Less than an epoch, and no loss scale that has reached its minimum.
   rates("19");
