@@ -41,7 +41,7 @@ data: {format: numbers, path: points.txt, validation_split: 0.25}
 model:
   input: [4]
   layers:
-    - {type: dense, units: 16, activation: tanhshrink}
+    - {type: dense, units: 16, activation: gaussian}
     - {type: scale, factor: 0.5}
     - {type: reshape, target_shape: [4, 4]}
     - {type: flatten}
@@ -200,8 +200,8 @@ def check_readme(copy):
 def check_elementwise_op(program, copy):
     graph = program.run("explain", "run.yaml", "--dump-after", "append_updates")
     names = set(re.findall(r" = (\w+)\(", graph))
-    check({"Tanhshrink", "TanhshrinkGrad"} <= names,
-          f"the graph of a step has neither Tanhshrink nor its gradient, only {sorted(names)}")
+    check({"Gaussian", "GaussianGrad"} <= names,
+          f"the graph of a step has neither Gaussian nor its gradient, only {sorted(names)}")
     run_tests(copy, "test_backend", BACKEND_TESTS)
 
 
@@ -278,8 +278,8 @@ def check_training(program):
 def check_command(program):
     check("  ops " in program.run("--help"), "`halfstep --help` does not list the command ops")
     check("PREFIX" in program.run("ops", "--help"), "`halfstep ops --help` does not describe PREFIX")
-    check(program.run("ops", "Tanhshrink").split() == ["Tanhshrink", "TanhshrinkGrad"],
-          "`halfstep ops Tanhshrink` does not list both ops")
+    check(program.run("ops", "Gaussian").split() == ["Gaussian", "GaussianGrad"],
+          "`halfstep ops Gaussian` does not list both ops")
     check("'ops')" in program.run("completion", "bash"), "the completion does not have ops")
 
 
@@ -290,9 +290,9 @@ def check_pages(copy):
             "the reference pages cannot be generated")
     pages = {page.stem: page.read_text() for page in (copy / "docs").glob("*.md")}
     for page, text in (("layers", "\n### scale\n"), ("data", "\n### numbers\n"), ("config", "one of numbers, csv, npz,"),
-                       ("ops", "\n## Tanhshrink\n"), ("reports", "\n| `processors` |")):
+                       ("ops", "\n## Gaussian\n"), ("reports", "\n| `processors` |")):
         check(text in pages[page], f"docs/{page}.md does not have {text.strip()!r}")
-    for op, kernels in (("Tanhshrink", ("vector/map", "cuda/unary")),
+    for op, kernels in (("Gaussian", ("vector/map", "cuda/unary")),
                         ("Transpose", ("cuda/transpose_matrix", "cuda/transpose"))):
         entry = pages["ops"].split(f"\n## {op}\n")[1].split("\n## ")[0]
         for kernel in kernels:

@@ -13,7 +13,8 @@ struct KlDivergence {
   Value build(const LossContext& c) const {
     graph::Builder& b = c.b;
     const auto clip = [&](Value p) {
-      return b.add("ClipByValue", {p, b.scalar(DType::float32, 1e-7), b.scalar(DType::float32, 1)});
+      return b.add("ClipByValue",
+                   {p, b.scalar(DType::float32, k_epsilon), b.scalar(DType::float32, 1)});
     };
     const Value t = clip(dense_targets(b, c.labels, b.shape(c.predictions)));
     const Value ratio = b.add("RealDiv", {t, clip(c.predictions)});

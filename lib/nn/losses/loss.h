@@ -135,7 +135,10 @@ graph::Value smooth_targets(graph::Builder& b,
                             double smoothing,
                             double classes);
 
-/// Probabilities clamped to [1e-7, 1 - 1e-7], Keras's epsilon, so that their logarithm is finite.
+/// Keras's epsilon.
+constexpr double k_epsilon = 1e-7;
+
+/// Probabilities clamped to [k_epsilon, 1 - k_epsilon], so that their logarithm is finite.
 graph::Value clip_probabilities(graph::Builder& b, graph::Value p);
 
 }  // namespace halfstep::nn

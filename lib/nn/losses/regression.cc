@@ -10,9 +10,6 @@ namespace {
 
 using graph::Value;
 
-/// Keras's epsilon.
-constexpr double k_epsilon = 1e-7;
-
 /// t, of the shape of the outputs.
 Value targets_of(const LossContext& c) {
   return dense_targets(c.b, c.labels, c.b.shape(c.predictions));

@@ -110,7 +110,6 @@ graph::Value smooth_targets(graph::Builder& b,
 }
 
 graph::Value clip_probabilities(graph::Builder& b, graph::Value p) {
-  constexpr double k_epsilon = 1e-7;
   return b.add("ClipByValue",
                {p, b.scalar(DType::float32, k_epsilon), b.scalar(DType::float32, 1 - k_epsilon)});
 }
