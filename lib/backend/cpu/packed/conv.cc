@@ -12,8 +12,8 @@
 // planes.
 //
 // Gradient towards x: the same over the grid of dy with the taps in reverse order, for each residue
-// of x's pixels. Gradient towards the filter: a GEMM reduced over positions, with x transposed and
-// dy in pairs of positions, of several images at a time where these are small; each thread
+// of x's pixels. Gradient towards the filter: a GEMM reduced over positions, with dy transposed and
+// x in pairs of positions, of several images at a time where these are small; each thread
 // accumulates over images of its own, and the accumulators are added in the order of the threads.
 //
 // Infinities and NaN: a result element is not finite wherever it is not by definition, and a result
@@ -204,7 +204,7 @@ class ImplicitGemm {
         for (I64 n = batch * part / parts_; n < last; ++n) {
           const std::byte* from = source + n * grid.image_bytes();
           if (n >= in_place) {
-            grid.copy_image(*kernels, thread_memory + grid_offset_, from, 0);
+            grid.copy_image(*kernels, thread_memory + grid_offset_, from);
             from = thread_memory + grid_offset_;
           }
           std::byte* y = result + n * result_pixels * outputs * k_value_bytes;

@@ -6,13 +6,15 @@
 
 #include "backend/cpu/packed/conv.h"
 #include "backend/cpu/packed/conv_grid.h"
-#include "core/dispatch.h"
 #include "core/parallel.h"
 
 namespace halfstep::backend::cpu::packed {
 namespace {
 
-/// dw [taps * C, O] = x^T dy, reduced over the positions of all images.
+/// dw^T [O, taps * C] = dy^T x, reduced over the positions of all images. dy is transposed to
+/// [O][position]. Of x each pair of neighbouring cells is interleaved: a tile of pairs begins at an
+/// even or at an odd cell, by the tap, so that it consists of whole cache lines in one of two
+/// copies of x.
 class FilterGradient {
  public:
   explicit FilterGradient(const NodeView& node, const ConvMicroKernels& kernels, int threads);
@@ -21,29 +23,35 @@ class FilterGradient {
   void run(const Args& args) const;
 
  private:
-  /// The rows of a tile: row r is row first + r * stride of dw.
-  struct TileRows {
-    I64 first, stride, count;
+  /// Copies of the pairs of a residue of x, by whether they begin at even cells or at odd ones.
+  struct Pairs {
+    I64 offset[2] = {-1, -1};  ///< in bytes; -1: no tap reads them
+  };
+  /// A tile column of the GEMM: up to 16 channels under a tap.
+  struct Column {
+    I64 tap, channel;
   };
 
   void accumulate_images(
       std::byte* thread_memory, const std::byte* x, const std::byte* dy, I64 begin, I64 end) const;
-  template <class T>
-  void store(const std::byte* workspace, T* w) const;
+  void pair_image(std::byte* pairs, const std::byte* image, I64 first_cell) const;
+  void store(const std::byte* workspace, const TensorView& w) const;
 
   const ConvMicroKernels* kernels_;
   I64 partial_products_, batch_, inputs_, outputs_;
-  ConvGrid x_;
-  I64 dy_height_, dy_width_;
-  std::vector<PositionTile> tiles_;
-  std::vector<TileRows> rows_;
-  std::vector<bool> tap_reads_;  ///< false: the tap is in the padding for every output
-  bool transposed_;              ///< false with one channel, which is its own transpose
-  I64 x_row_bytes_ = 0;          ///< from one channel to the next in the transposed x
-  I64 transposed_plane_ = 0, pairs_plane_ = 0, k_blocks_ = 0;
+  ConvGrid x_;                ///< where the pixels of x are
+  I64 images_ = 1;            ///< of one GEMM
+  I64 dy_pixels_ = 0;         ///< of an image
+  std::vector<Pairs> pairs_;  ///< of each residue
+  std::vector<Column> columns_;
+  std::vector<I64> column_offsets_;     ///< of the first tile of pairs of each column, in bytes
+  std::vector<std::int32_t> dy_pixel_;  ///< of each position
+  std::vector<bool> tap_reads_;         ///< false: the tap is in the padding for every output
+  I64 k_blocks_ = 0, block_bytes_ = 0;  ///< bytes of the pairs of 16 channels
+  I64 pairs_plane_ = 0, transposed_plane_ = 0;
   I64 parts_ = 1;
-  I64 thread_offset_ = 0, thread_bytes_ = 0, accumulators_offset_ = 0, x_offset_ = 0,
-      transposed_offset_ = 0, pairs_offset_ = 0;
+  I64 thread_offset_ = 0, thread_bytes_ = 0, accumulators_offset_ = 0, pairs_offset_ = 0,
+      transposed_offset_ = 0;
 };
 
 FilterGradient::FilterGradient(const NodeView& node, const ConvMicroKernels& kernels, int threads)
@@ -54,13 +62,10 @@ FilterGradient::FilterGradient(const NodeView& node, const ConvMicroKernels& ker
   batch_ = g.batch;
   inputs_ = g.inputs;
   outputs_ = g.outputs;
-  transposed_ = inputs_ > 1;
   parts_ = std::clamp<I64>(
       static_cast<I64>(conv_flops(g) / (1 << 20)), 1, std::min<I64>(threads, batch_));
   x_.planes = partial_products_ == 1 ? 1 : 2;
   x_.channels = inputs_;
-  dy_height_ = h.output;
-  dy_width_ = w.output;
   const auto axis = [](const WindowAxis& a) {
     ConvGridAxis x{
         .input = a.input, .read = pixels_read(a), .before = a.pad_before, .stride = a.stride};
@@ -74,61 +79,54 @@ FilterGradient::FilterGradient(const NodeView& node, const ConvMicroKernels& ker
   };
   x_.h = axis(h);
   x_.w = axis(w);
-  // A row of dy begins with a whole pair of positions.
-  x_.w.cells = round_up(x_.w.cells, 2);
   constexpr I64 k_positions = 768;  // of small images, in one GEMM
-  const I64 images = std::clamp<I64>(k_positions / x_.cells(), 1, divide_up(batch_, parts_));
-  x_.images = images;
-  k_blocks_ =
-      divide_up((images - 1) * x_.cells() + (h.output - 1) * x_.w.cells + w.output, k_k_block);
-  const I64 positions = k_blocks_ * k_k_block;
-  const I64 farthest =
-      (h.size - 1) * h.dilation / h.stride * x_.w.cells + (w.size - 1) * w.dilation / w.stride;
-  x_.tail_cells =
-      std::max<I64>(round_up(positions + farthest, k_k_block) + 64 - images * x_.cells(), 0);
-
-  // A row of the transposed x: one channel of one residue, all positions.
-  const I64 row_positions = images * x_.cells() + x_.tail_cells;
-  x_row_bytes_ =
-      transposed_ ? round_up(row_positions * k_value_bytes, k_line_bytes) + k_line_bytes : 0;
-  const I64 blocks = divide_up(inputs_, 16);
-  transposed_plane_ =
-      transposed_ ? x_row_bytes_ * 16 * blocks * h.stride * w.stride : x_.plane_bytes();
-  pairs_plane_ = divide_up(outputs_, 16) * k_blocks_ * 1024;
-  for (I64 tap = 0; tap < h.size * w.size; ++tap) {
-    tap_reads_.push_back(reads_input(h, tap / w.size) && reads_input(w, tap % w.size));
-  }
-  // Neighbouring tiles are taps of the same two blocks of channels, which then stay in the cache.
-  for (I64 pair = 0; pair < blocks; pair += 2) {
-    for (I64 tap = 0; tap < h.size * w.size; ++tap) {
-      const I64 i = tap / w.size, j = tap % w.size;
-      const I64 row = i * h.dilation, column = j * w.dilation;
-      const I64 residue = row % h.stride * w.stride + column % w.stride;
-      const I64 cell = row / h.stride * x_.w.cells + column / w.stride;
-      if (transposed_) {
-        for (I64 b = pair; b < std::min(pair + 2, blocks); ++b) {
-          tiles_.push_back(
-              {(residue * blocks + b) * 16 * x_row_bytes_ + cell * k_value_bytes, x_row_bytes_});
-          rows_.push_back({tap * inputs_ + b * 16, 1, std::min<I64>(16, inputs_ - b * 16)});
-        }
-      } else if (w.dilation == 1) {
-        // Taps of a row with the same residue read neighbouring cells: row r of a tile is tap
-        // j + r * stride.
-        if (j >= w.stride && j / w.stride % 16 != 0) continue;
-        tiles_.push_back({(residue * x_.values() + cell) * k_value_bytes, k_value_bytes});
-        rows_.push_back({tap, w.stride, std::min<I64>(16, divide_up(w.size - j, w.stride))});
-      } else {
-        tiles_.push_back({(residue * x_.values() + cell) * k_value_bytes, k_value_bytes});
-        rows_.push_back({tap, 1, 1});
+  images_ = std::clamp<I64>(k_positions / x_.cells(), 1, divide_up(batch_, parts_));
+  dy_pixels_ = h.output * w.output;
+  for (I64 image = 0; image < images_; ++image) {
+    dy_pixel_.resize(static_cast<std::size_t>(image * x_.cells()), -1);
+    for (I64 i = 0; i < h.output; ++i) {
+      dy_pixel_.resize(static_cast<std::size_t>(image * x_.cells() + i * x_.w.cells), -1);
+      for (I64 j = 0; j < w.output; ++j) {
+        dy_pixel_.push_back(static_cast<std::int32_t>(image * dy_pixels_ + i * w.output + j));
       }
     }
   }
+  k_blocks_ = divide_up(static_cast<I64>(dy_pixel_.size()), k_k_block);
+  dy_pixel_.resize(static_cast<std::size_t>(k_blocks_ * k_k_block), -1);
+
+  const auto cell_of = [&](I64 i, I64 j) {
+    return i * h.dilation / h.stride * x_.w.cells + j * w.dilation / w.stride;
+  };
+  const I64 blocks = divide_up(inputs_, 16);
+  // Tiles reach past the last image, where pairs are zero.
+  const I64 cells =
+      std::max(k_blocks_ * k_k_block + cell_of(h.size - 1, w.size - 1), images_ * x_.cells());
+  block_bytes_ = (cells / 2 + 1) * k_line_bytes;
+  pairs_.resize(static_cast<std::size_t>(h.stride * w.stride));
+  for (I64 tap = 0; tap < h.size * w.size; ++tap) {
+    tap_reads_.push_back(reads_input(h, tap / w.size) && reads_input(w, tap % w.size));
+  }
+  // Neighbouring columns are taps of the same channels, whose pairs then stay in the cache.
+  for (I64 b = 0; b < blocks; ++b) {
+    for (I64 tap = 0; tap < h.size * w.size; ++tap) {
+      const I64 i = tap / w.size, j = tap % w.size;
+      const I64 residue = i * h.dilation % h.stride * w.stride + j * w.dilation % w.stride;
+      const I64 cell = cell_of(i, j);
+      I64& pairs = pairs_[static_cast<std::size_t>(residue)].offset[cell % 2];
+      if (pairs < 0) {
+        pairs = pairs_plane_;
+        pairs_plane_ += blocks * block_bytes_;
+      }
+      columns_.push_back({tap, b * 16});
+      column_offsets_.push_back(pairs + b * block_bytes_ + cell / 2 * k_line_bytes);
+    }
+  }
+  transposed_plane_ = divide_up(outputs_, 16) * k_blocks_ * 1024;
   WorkspaceLayout thread;
   accumulators_offset_ =
-      thread.reserve(static_cast<I64>(tiles_.size()) * divide_up(outputs_, 16) * 1024);
-  x_offset_ = thread.reserve(x_.bytes());
-  transposed_offset_ = thread.reserve(transposed_ ? transposed_plane_ * x_.planes : 0);
+      thread.reserve(static_cast<I64>(columns_.size()) * divide_up(outputs_, 16) * 1024);
   pairs_offset_ = thread.reserve(pairs_plane_ * x_.planes);
+  transposed_offset_ = thread.reserve(transposed_plane_ * x_.planes);
   thread_bytes_ = thread.bytes();
 }
 
@@ -147,102 +145,92 @@ void FilterGradient::run(const Args& args) const {
     }
     kernels_->release();
   });
-  if (args.out[0].dtype == DType::bfloat16) {
-    store(workspace, args.out[0].as<bfloat16>());
-  } else {
-    store(workspace, args.out[0].as<float16>());
-  }
+  store(workspace, args.out[0]);
 }
 
 void FilterGradient::accumulate_images(
     std::byte* thread_memory, const std::byte* x, const std::byte* dy, I64 begin, I64 end) const {
-  const I64 blocks = divide_up(inputs_, 16);
-  const I64 columns = divide_up(outputs_, 16);
-  const I64 residues = x_.h.stride * x_.w.stride;
-  const I64 dy_row = dy_width_ * outputs_ * k_value_bytes;
-  const bool in_place = transposed_ && x_.equals_image();
-  if (!in_place) std::memset(thread_memory + x_offset_, 0, static_cast<std::size_t>(x_.bytes()));
-  std::memset(thread_memory + pairs_offset_, 0, static_cast<std::size_t>(pairs_plane_ * x_.planes));
-  for (I64 n = begin; n < end; n += x_.images) {
-    const I64 images = std::min(x_.images, end - n);
-    const I64 block_count = std::min(k_blocks_, divide_up(images * x_.cells(), k_k_block));
-    if (images < x_.images && n != begin) {
-      // Clears the images of the GEMM before.
-      std::memset(
-          thread_memory + pairs_offset_, 0, static_cast<std::size_t>(pairs_plane_ * x_.planes));
-    }
+  std::byte* pairs = thread_memory + pairs_offset_;
+  std::byte* transposed = thread_memory + transposed_offset_;
+  std::memset(pairs, 0, static_cast<std::size_t>(pairs_plane_ * x_.planes));
+  const I64 dy_image = dy_pixels_ * outputs_ * k_value_bytes;
+  for (I64 n = begin; n < end; n += images_) {
+    const I64 images = std::min(images_, end - n);
+    // Pairs of further images are those of the GEMM before; dy is zero there.
     for (I64 i = 0; i < images; ++i) {
-      if (!in_place)
-        x_.copy_image(*kernels_, thread_memory + x_offset_, x + (n + i) * x_.image_bytes(), i);
-      for (I64 row = 0; row < dy_height_; ++row) {
-        kernels_->pair_pixels[x_.planes - 1](
-            {.to = thread_memory + pairs_offset_ + (i * x_.cells() + row * x_.w.cells) * 32,
-             .low_plane = pairs_plane_,
-             .column_bytes = k_blocks_ * 1024,
-             .from = dy + ((n + i) * dy_height_ + row) * dy_row,
-             .pixels = dy_width_,
-             .channels = outputs_});
-      }
+      pair_image(pairs, x + (n + i) * x_.image_bytes(), i * x_.cells());
     }
-    const I64 cells = images * x_.cells() + (in_place ? 0 : x_.tail_cells);
-    for (I64 plane = 0; transposed_ && plane < x_.planes * residues; ++plane) {
-      const I64 p = plane / residues, residue = plane % residues;
-      const std::byte* from = in_place ? x + n * x_.image_bytes()
-                                       : thread_memory + x_offset_ + p * x_.plane_bytes() +
-                                             residue * x_.values() * k_value_bytes;
-      for (I64 b = 0; b < blocks; ++b) {
-        std::byte* to = thread_memory + transposed_offset_ + p * transposed_plane_ +
-                        (residue * blocks + b) * 16 * x_row_bytes_;
-        for (I64 cell = 0; cell < x_.images * x_.cells() + x_.tail_cells; cell += k_k_block) {
-          kernels_->transpose(to + cell * k_value_bytes,
-                              x_row_bytes_,
-                              from + (cell * inputs_ + b * 16) * k_value_bytes,
-                              inputs_ * k_value_bytes,
-                              cells - cell,
-                              inputs_ - b * 16);
-        }
-      }
-    }
+    const I64 k_blocks = std::min(k_blocks_, divide_up(images * x_.cells(), k_k_block));
+    kernels_->transpose_pixels[x_.planes - 1]({.to = transposed,
+                                               .row_bytes = k_blocks_ * 1024,
+                                               .low_plane = transposed_plane_,
+                                               .from = dy + n * dy_image,
+                                               .channels = outputs_,
+                                               .pixel = dy_pixel_.data(),
+                                               .pixels = images * dy_pixels_,
+                                               .k_blocks = k_blocks});
+    const I64 next = std::min(images_, end - n - images);
     kernels_->filter_gradient[partial_products_ == 1 ? 0 : partial_products_ - 2](
-        {.a = thread_memory + (transposed_ ? transposed_offset_ : x_offset_),
+        {.a = transposed,
          .a_low_plane = transposed_plane_,
-         .tiles = tiles_.data(),
-         .tile_rows = static_cast<I64>(tiles_.size()),
-         .b = thread_memory + pairs_offset_,
+         .a_row_bytes = k_blocks_ * 1024,
+         .tile_rows = divide_up(outputs_, 16),
+         .b = pairs,
          .b_low_plane = pairs_plane_,
-         .b_column_bytes = k_blocks_ * 1024,
-         .tile_columns = columns,
-         .k_blocks = block_count,
+         .b_columns = column_offsets_.data(),
+         .tile_columns = static_cast<I64>(columns_.size()),
+         .k_blocks = k_blocks,
          .overwrite = n == begin,
-         .accumulators = reinterpret_cast<float*>(thread_memory + accumulators_offset_)});
+         .accumulators = reinterpret_cast<float*>(thread_memory + accumulators_offset_),
+         .next = {{x + (n + images) * x_.image_bytes(), next * x_.image_bytes()},
+                  {dy + (n + images) * dy_image, next * dy_image}}});
   }
 }
 
-template <class T>
-void FilterGradient::store(const std::byte* workspace, T* w) const {
-  const I64 columns = divide_up(outputs_, 16);
-  parallel_for(static_cast<I64>(tiles_.size()), 16, [&](I64 begin, I64 end) {
-    for (I64 t = begin; t < end; ++t) {
-      const TileRows& rows = rows_[static_cast<std::size_t>(t)];
-      for (I64 r = 0; r < rows.count; ++r) {
-        const I64 row = rows.first + r * rows.stride;
-        T* to = w + row * outputs_;
-        if (!tap_reads_[static_cast<std::size_t>(row / inputs_)]) {
-          std::fill_n(to, outputs_, static_cast<T>(0.0F));
-          continue;
-        }
-        for (I64 j = 0; j < columns; ++j) {
-          float sum[16];
-          for (I64 part = 0; part < parts_; ++part) {
-            const auto* from =
-                reinterpret_cast<const float*>(workspace + thread_offset_ + part * thread_bytes_ +
-                                               accumulators_offset_) +
-                (t * columns + j) * 256 + r * 16;
-            for (int i = 0; i < 16; ++i) sum[i] = part == 0 ? from[i] : sum[i] + from[i];
-          }
-          const I64 n = std::min<I64>(16, outputs_ - j * 16);
-          for (I64 i = 0; i < n; ++i) to[j * 16 + i] = static_cast<T>(sum[i]);
-        }
+void FilterGradient::pair_image(std::byte* pairs, const std::byte* image, I64 first_cell) const {
+  const I64 pixel = inputs_ * k_value_bytes;
+  x_.for_each_run([&](const ConvGrid::Run& run) {
+    const Pairs& copies = pairs_[static_cast<std::size_t>(run.residue)];
+    const auto copy = [&](int odd) {
+      return copies.offset[odd] < 0 ? nullptr : pairs + copies.offset[odd];
+    };
+    kernels_->pair_pixels[x_.planes - 1](
+        {.to = {copy(0), copy(1)},
+         .low_plane = pairs_plane_,
+         .column_bytes = block_bytes_,
+         .cell = first_cell + run.cell,
+         .from = run.pixel < 0 ? nullptr : image + run.pixel * pixel,
+         .from_stride = x_.w.stride * pixel,
+         .pixels = run.pixels,
+         .channels = inputs_});
+  });
+}
+
+void FilterGradient::store(const std::byte* workspace, const TensorView& w) const {
+  const I64 rows = divide_up(outputs_, 16);
+  const auto* accumulators =
+      reinterpret_cast<const float*>(workspace + thread_offset_ + accumulators_offset_);
+  auto* to = w.as<std::byte>();
+  parallel_for(static_cast<I64>(columns_.size()), 4, [&](I64 begin, I64 end) {
+    for (I64 j = begin; j < end; ++j) {
+      const Column& column = columns_[static_cast<std::size_t>(j)];
+      const I64 first = column.tap * inputs_ + column.channel;
+      const I64 count = std::min<I64>(16, inputs_ - column.channel);
+      if (!tap_reads_[static_cast<std::size_t>(column.tap)]) {
+        std::memset(to + first * outputs_ * k_value_bytes,
+                    0,
+                    static_cast<std::size_t>(count * outputs_ * k_value_bytes));
+        continue;
+      }
+      for (I64 i = 0; i < rows; ++i) {
+        kernels_->store_gradient[x_.planes - 1](
+            {.tile = accumulators + (j * rows + i) * 256,
+             .part_stride = thread_bytes_ / static_cast<I64>(sizeof(float)),
+             .parts = parts_,
+             .to = to + (first * outputs_ + i * 16) * k_value_bytes,
+             .row_bytes = outputs_ * k_value_bytes,
+             .rows = count,
+             .columns = std::min<I64>(16, outputs_ - i * 16)});
       }
     }
   });

@@ -35,36 +35,46 @@ bool is_read(const WindowAxis& a, I64 i) {
   return false;
 }
 
-void ConvGrid::copy_image(const ConvMicroKernels& kernels,
-                          std::byte* grid,
-                          const std::byte* image,
-                          I64 n) const {
-  const auto copy = kernels.copy_pixels[planes - 1];
-  const I64 pixel = channels * k_value_bytes;
+void ConvGrid::for_each_run(const std::function<void(const Run&)>& visit) const {
   for (I64 i = 0; i < h.read; ++i) {
-    if (std::binary_search(h.unread.begin(), h.unread.end(), i)) continue;
-    const I64 row = (i + h.before) / h.stride;
-    const I64 residue_h = (i + h.before) % h.stride;
-    const std::byte* from = image + i * w.input * pixel;
-    const auto cell_of = [&](I64 j) {
-      const I64 residue = residue_h * w.stride + (j + w.before) % w.stride;
-      const I64 cell = n * cells() + row * w.cells + (j + w.before) / w.stride;
-      return grid + (residue * values() + cell * channels) * k_value_bytes;
+    if (std::ranges::binary_search(h.unread, i)) continue;
+    const auto run_at = [&](I64 j) {
+      return Run{.residue = (i + h.before) % h.stride * w.stride + (j + w.before) % w.stride,
+                 .cell = (i + h.before) / h.stride * w.cells + (j + w.before) / w.stride,
+                 .pixel = i * w.input + j};
     };
     for (I64 j = 0; j < std::min(w.stride, w.read); ++j) {
-      copy({.to = cell_of(j),
-            .low_plane = plane_bytes(),
-            .from = from + j * pixel,
-            .from_stride = w.stride * pixel,
-            .pixels = divide_up(w.read - j, w.stride),
-            .channels = channels});
+      Run run = run_at(j);
+      run.pixels = divide_up(w.read - j, w.stride);
+      visit(run);
     }
     for (const I64 j : w.unread) {
-      for (I64 plane = 0; plane < planes; ++plane) {
-        std::memset(cell_of(j) + plane * plane_bytes(), 0, static_cast<std::size_t>(pixel));
-      }
+      Run run = run_at(j);
+      run.pixel = -1;
+      visit(run);
     }
   }
+}
+
+void ConvGrid::copy_image(const ConvMicroKernels& kernels,
+                          std::byte* grid,
+                          const std::byte* image) const {
+  const I64 pixel = channels * k_value_bytes;
+  for_each_run([&](const Run& run) {
+    std::byte* to = grid + (run.residue * values() + run.cell * channels) * k_value_bytes;
+    if (run.pixel < 0) {
+      for (I64 plane = 0; plane < planes; ++plane) {
+        std::memset(to + plane * plane_bytes(), 0, static_cast<std::size_t>(pixel));
+      }
+      return;
+    }
+    kernels.copy_pixels[planes - 1]({.to = to,
+                                     .low_plane = plane_bytes(),
+                                     .from = image + run.pixel * pixel,
+                                     .from_stride = w.stride * pixel,
+                                     .pixels = run.pixels,
+                                     .channels = channels});
+  });
 }
 
 namespace {

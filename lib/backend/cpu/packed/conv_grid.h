@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "backend/cpu/packed/conv_micro_kernels.h"
@@ -55,18 +56,17 @@ struct ConvGridAxis {
   }
 };
 
-/// Padded images, split by residue: [plane][residue][image][cell][channel].
+/// A padded image, split by residue: [plane][residue][cell][channel].
 struct ConvGrid {
   ConvGridAxis h, w;
   I64 channels = 1;
-  I64 images = 1;
-  I64 tail_cells = 0;  ///< past the last image; tiles read them
+  I64 tail_cells = 0;  ///< past the image; tiles read them
   I64 planes = 1;      ///< 2 for float16
 
   /// Cells of an image, in one residue.
   I64 cells() const { return h.cells * w.cells; }
   /// Values of a residue.
-  I64 values() const { return round_up((cells() * images + tail_cells) * channels, k_k_block); }
+  I64 values() const { return round_up((cells() + tail_cells) * channels, k_k_block); }
   I64 plane_bytes() const { return values() * h.stride * w.stride * k_value_bytes; }
   I64 bytes() const { return plane_bytes() * planes; }
   I64 image_bytes() const { return h.input * w.input * channels * k_value_bytes; }
@@ -79,11 +79,17 @@ struct ConvGrid {
            h.unread.empty() && w.unread.empty();
   }
 
-  /// Writes the pixels of image `n` of the grid, which holds zeros elsewhere.
-  void copy_image(const ConvMicroKernels& kernels,
-                  std::byte* grid,
-                  const std::byte* image,
-                  I64 n) const;
+  /// Neighbouring cells of a residue, and their pixels.
+  struct Run {
+    I64 residue, cell;
+    I64 pixel;       ///< of the first cell; the next ones are w.stride pixels apart; -1: zeros
+    I64 pixels = 1;  ///< number of cells
+  };
+  /// Visits all cells that hold pixels, then those of them that are left zero.
+  void for_each_run(const std::function<void(const Run&)>& visit) const;
+
+  /// Writes the pixels of an image to the grid, which holds zeros elsewhere.
+  void copy_image(const ConvMicroKernels& kernels, std::byte* grid, const std::byte* image) const;
 };
 
 }  // namespace halfstep::backend::cpu::packed

@@ -29,26 +29,38 @@ struct ConvGemmArgs {
   float* accumulators;  ///< scratch: 2048 values, aligned to 64 bytes
 };
 
-/// A tile of a: 16 rows of 32 positions.
-struct PositionTile {
-  std::int64_t offset;     ///< bytes from the first position of a
-  std::int64_t row_bytes;  ///< from row to row
+/// Memory that is read after the GEMM, which a GEMM prefetches into the second-level cache.
+struct PrefetchRange {
+  const std::byte* begin = nullptr;
+  std::int64_t bytes = 0;
 };
 
-/// accumulators[i][j] += rows of tile i of a times columns of tile j of b, summed over positions,
-/// 32 in a k block. A tile of b: 16 pairs of positions of 16 columns.
+/// accumulators[j][i] += row i of tiles of a times column j of tiles of b, summed over positions,
+/// 32 in a k block. A tile of a: 16 rows of 32 positions. A tile of b: 16 pairs of positions of 16
+/// columns. The tiles of neighbouring k blocks are neighbours.
 struct FilterGradientArgs {
   const std::byte* a;
   std::int64_t a_low_plane;  ///< bytes from the high to the low plane of a
-  const PositionTile* tiles;
-  std::int64_t tile_rows;  ///< number of `tiles`
+  std::int64_t a_row_bytes;  ///< from one row of tiles of a to the next
+  std::int64_t tile_rows;
   const std::byte* b;
   std::int64_t b_low_plane;
-  std::int64_t b_column_bytes;  ///< from one tile column of b to the next
+  const std::int64_t* b_columns;  ///< bytes from b to the first tile of each column
   std::int64_t tile_columns;
   std::int64_t k_blocks;
   bool overwrite;       ///< the accumulators start at zero
-  float* accumulators;  ///< [tile_rows][tile_columns][16][16]
+  float* accumulators;  ///< [tile_columns][tile_rows][16][16]
+  PrefetchRange next[2];
+};
+
+/// to[j][i] = the sum over `parts` of tile[i][j], rounded once: one tile of a filter's gradient.
+struct StoreGradientArgs {
+  const float* tile;         ///< [16][16], of the first part
+  std::int64_t part_stride;  ///< values from one part to the next
+  std::int64_t parts;
+  std::byte* to;
+  std::int64_t row_bytes;  ///< from row to row of `to`
+  std::int64_t rows, columns;
 };
 
 /// Copies `pixels` pixels of `channels` values, `from_stride` bytes apart, to neighbouring ones.
@@ -88,14 +100,30 @@ struct PackFilterArgs {
   std::int64_t outputs;
 };
 
-/// Interleaves each pair of neighbouring pixels: 16 channels of a pair in a cache line.
+/// Writes pixels to neighbouring cells of two copies of a grid whose cells are interleaved in
+/// pairs: 16 channels of a pair in a cache line. Pair q of to[0] is of cells 2 q and 2 q + 1, that
+/// of to[1] of 2 q + 1 and 2 q + 2; a pair's other cell is kept.
 struct PairPixelsArgs {
-  std::byte* to;
-  std::int64_t low_plane;     ///< bytes from the high to the low plane of `to`
+  std::byte* to[2];           ///< pair 0; null: not needed
+  std::int64_t low_plane;     ///< bytes from the high to the low plane of both
   std::int64_t column_bytes;  ///< from 16 channels to the next 16
-  const std::byte* from;
+  std::int64_t cell;          ///< of the first pixel
+  const std::byte* from;      ///< null: zeros
+  std::int64_t from_stride;
   std::int64_t pixels;
   std::int64_t channels;
+};
+
+/// Transposes pixels to tiles of 16 channels of 32 positions.
+struct TransposePixelsArgs {
+  std::byte* to;           ///< [16 channels][k block][16][32]
+  std::int64_t row_bytes;  ///< from 16 channels to the next 16
+  std::int64_t low_plane;  ///< bytes from the high to the low plane of `to`
+  const std::byte* from;
+  std::int64_t channels;
+  const std::int32_t* pixel;  ///< of each position; -1: zeros
+  std::int64_t pixels;        ///< positions of a pixel from here on are zeros, too
+  std::int64_t k_blocks;
 };
 
 struct ConvMicroKernels {
@@ -114,16 +142,10 @@ struct ConvMicroKernels {
   /// each 16 outputs, of 16 pairs of k.
   void (*pack_filter[2])(const PackFilterArgs& args, std::int64_t k_block);
   void (*pair_pixels[2])(const PairPixelsArgs& args);
+  void (*transpose_pixels[2])(const TransposePixelsArgs& args);
+  void (*store_gradient[2])(const StoreGradientArgs& args);
 
   void (*gather)(const GatherArgs& args);
-  /// 32 positions of 16 channels each, `stride` bytes apart, to 16 rows of 32 positions,
-  /// `row_bytes` apart. Positions past `positions` and channels past `channels` become zero.
-  void (*transpose)(std::byte* to,
-                    std::int64_t row_bytes,
-                    const std::byte* from,
-                    std::int64_t stride,
-                    std::int64_t positions,
-                    std::int64_t channels);
 };
 
 extern const ConvMicroKernels k_amx_conv_micro_kernels;
