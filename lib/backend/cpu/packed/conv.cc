@@ -28,6 +28,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "backend/cpu/packed/conv_grid.h"
@@ -208,8 +209,10 @@ class ImplicitGemm {
             from = thread_memory + grid_offset_;
           }
           std::byte* y = result + n * result_pixels * outputs * k_value_bytes;
+          PrefetchRange next{source + (n + 1) * grid.image_bytes(),
+                             n + 1 < last ? grid.image_bytes() : 0};
           for (const ResidueGemm& gemm : gemms) {
-            multiply_image(gemm, from, workspace, thread_memory, bias, y);
+            multiply_image(gemm, from, workspace, thread_memory, bias, y, std::exchange(next, {}));
           }
         }
       }
@@ -222,7 +225,8 @@ class ImplicitGemm {
                       const std::byte* workspace,
                       std::byte* thread_memory,
                       const float* bias,
-                      std::byte* y) const {
+                      std::byte* y,
+                      PrefetchRange next) const {
     const auto multiply = kernels->gemm[partial_products == 1 ? 0 : partial_products - 2];
     ConvGemmArgs c{.a = cells,
                    .low_plane = grid.plane_bytes(),
@@ -235,7 +239,8 @@ class ImplicitGemm {
                    .y = y,
                    .outputs = outputs,
                    .bias = bias,
-                   .accumulators = reinterpret_cast<float*>(thread_memory + accumulators_offset_)};
+                   .accumulators = reinterpret_cast<float*>(thread_memory + accumulators_offset_),
+                   .next = next};
     if (!gemm.gathered) {
       multiply(c);
       return;
@@ -257,6 +262,7 @@ class ImplicitGemm {
                          .k_blocks = gemm.k_blocks});
       }
       multiply(c);
+      c.next = {};
     }
   }
 };

@@ -2,7 +2,9 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "backend/cpu/packed/conv_micro_kernels.h"
 #include "backend/cpu/packed/microkernel.h"
@@ -25,30 +27,24 @@ inline void compiler_barrier() { asm volatile("" ::: "memory"); }
 /// Prefetches ranges, some lines at each of `calls` calls: more at a time would wait for memory.
 class Prefetcher {
  public:
-  Prefetcher(const PrefetchRange (&ranges)[2], std::int64_t calls) : ranges_(ranges) {
-    const std::int64_t lines = (ranges[0].bytes + ranges[1].bytes + 127) / 64;
-    step_ = calls > 0 ? (lines + calls - 1) / calls : 0;
-    at_ = ranges[0].begin;
-    left_ = (ranges[0].bytes + 63) / 64;
+  Prefetcher(PrefetchRange first, PrefetchRange second, std::int64_t calls)
+      : left_(first), second_(second) {
+    const std::int64_t lines = (first.bytes + second.bytes) / 64 + 1;
+    step_ = (lines + calls - 1) / std::max<std::int64_t>(calls, 1);
   }
   void next() {
-    for (std::int64_t i = 0; i < step_; ++i, at_ += 64, --left_) {
-      if (left_ <= 0) {
-        if (second_) return;
-        second_ = true;
-        at_ = ranges_[1].begin;
-        left_ = (ranges_[1].bytes + 63) / 64;
-        if (left_ == 0) return;
-      }
-      _mm_prefetch(reinterpret_cast<const char*>(at_), _MM_HINT_T1);
+    for (std::int64_t i = 0; i < step_; ++i) {
+      if (left_.bytes <= 0) left_ = std::exchange(second_, {});
+      if (left_.bytes <= 0) return;
+      _mm_prefetch(reinterpret_cast<const char*>(left_.begin), _MM_HINT_T1);
+      left_.begin += 64;
+      left_.bytes -= 64;
     }
   }
 
  private:
-  const PrefetchRange (&ranges_)[2];
-  Bytes at_ = nullptr;
-  std::int64_t left_ = 0, step_ = 0;
-  bool second_ = false;
+  PrefetchRange left_, second_;
+  std::int64_t step_;
 };
 
 // --- forward and towards the input --------------------------------------------------------------
@@ -80,7 +76,8 @@ inline __m512i round_row(__m512 left, __m512 right) {
   }
 }
 
-/// Stores the next `n` rows of a block; tiles: 2 for 32 x 32, 1 for 64 x 16.
+/// Stores the next `n` rows of a block; tiles: 2 for 32 x 32, 1 for 64 x 16, of which two
+/// neighbouring pixels of 16 outputs are stored at a time.
 template <bool half, int tiles>
 inline void store_rows(PendingBlock& p, const OutputPanel& to, std::int64_t n) {
   const std::int64_t last = p.row + n < p.rows ? p.row + n : p.rows;
@@ -94,7 +91,14 @@ inline void store_rows(PendingBlock& p, const OutputPanel& to, std::int64_t n) {
       const __m512 right = _mm512_add_ps(_mm512_load_ps(row + 256), to.bias[1]);
       _mm512_mask_storeu_epi16(y, to.lanes, round_row<half>(left, right));
     } else {
-      const __m512 left = _mm512_add_ps(_mm512_load_ps(p.accumulators + p.row * 16), to.bias[0]);
+      const float* row = p.accumulators + p.row * 16;
+      const __m512 left = _mm512_add_ps(_mm512_load_ps(row), to.bias[0]);
+      if (to.pixel_bytes == 32 && p.row + 1 < last && p.result_pixel[p.row + 1] == pixel + 1) {
+        const __m512 right = _mm512_add_ps(_mm512_load_ps(row + 16), to.bias[0]);
+        _mm512_storeu_si512(y, round_row<half>(left, right));
+        ++p.row;
+        continue;
+      }
       _mm512_mask_storeu_epi16(y, to.lanes, round_row<half>(left, _mm512_setzero_ps()));
     }
   }
@@ -158,39 +162,31 @@ inline void multiply_2x2(Bytes a, std::int64_t low, std::int64_t row, Bytes b) {
   }
 }
 
-/// C tiles 0 to 3 += 4 tiles of a, at addresses of their own, times tile 6.
-inline void multiply_4x1(Bytes a0, Bytes a1, Bytes a2, Bytes a3, const std::int64_t* row) {
-  _tile_loadd(4, a0, row[0]);
+/// C tiles 0 to 3 += 4 tiles of a times tile 6.
+inline void multiply_4x1(Bytes a, std::int64_t row) {
+  _tile_loadd(4, a, row);
   _tile_dpbf16ps(0, 4, 6);
-  _tile_loadd(5, a1, row[1]);
+  _tile_loadd(5, a + 16 * row, row);
   _tile_dpbf16ps(1, 5, 6);
-  _tile_loadd(4, a2, row[2]);
+  _tile_loadd(4, a + 32 * row, row);
   _tile_dpbf16ps(2, 4, 6);
-  _tile_loadd(5, a3, row[3]);
+  _tile_loadd(5, a + 48 * row, row);
   _tile_dpbf16ps(3, 5, 6);
 }
 
-/// 64 positions by 16 outputs: 4 tiles of a by one of b, whose low plane is `low_b` bytes after
-/// the high one.
+/// 64 positions by 16 outputs.
 template <int products>
-inline void accumulate_4x1(Bytes a0,
-                           Bytes a1,
-                           Bytes a2,
-                           Bytes a3,
-                           std::int64_t low,
-                           const std::int64_t* row,
-                           Bytes b,
-                           std::int64_t low_b) {
+inline void accumulate_4x1(Bytes a, std::int64_t low, std::int64_t row, Bytes b) {
   if constexpr (products == 4) {
-    _tile_loadd(6, b + low_b, 64);
-    multiply_4x1(a0 + low, a1 + low, a2 + low, a3 + low, row);
+    _tile_loadd(6, b + 1024, 64);
+    multiply_4x1(a + low, row);
   }
   _tile_loadd(6, b, 64);
-  if constexpr (products > 1) multiply_4x1(a0 + low, a1 + low, a2 + low, a3 + low, row);
-  multiply_4x1(a0, a1, a2, a3, row);
+  if constexpr (products > 1) multiply_4x1(a + low, row);
+  multiply_4x1(a, row);
   if constexpr (products > 1) {
-    _tile_loadd(6, b + low_b, 64);
-    multiply_4x1(a0, a1, a2, a3, row);
+    _tile_loadd(6, b + 1024, 64);
+    multiply_4x1(a, row);
   }
 }
 
@@ -219,6 +215,8 @@ void gemm(const ConvGemmArgs& args) {
   compiler_barrier();
   Bytes filter = args.filter;
   std::int64_t first = 0;
+  Prefetcher prefetcher(
+      args.next, {}, args.positions / 64 * ((args.outputs + 15) / 16) * args.k_blocks);
   // While one C block is multiplied, the one before is rounded and stored: `share` rows in each k
   // block.
   for (; args.outputs - first > 16; first += 32) {
@@ -230,6 +228,7 @@ void gemm(const ConvGemmArgs& args) {
       Bytes a = args.a + p * args.position_bytes;
       Bytes b = filter;
       for (std::int64_t k = 0; k < args.k_blocks; ++k, b += 2048 * k_parts) {
+        prefetcher.next();
         multiply_2x2<products>(a + args.block_offsets[k], args.low_plane, args.position_bytes, b);
         store_rows<k_half, 2>(pending, panel, share);
       }
@@ -244,19 +243,14 @@ void gemm(const ConvGemmArgs& args) {
   if (first < args.outputs) {
     const OutputPanel panel = output_panel(args, first);
     const std::int64_t share = args.k_blocks > 0 ? (64 + args.k_blocks - 1) / args.k_blocks : 64;
-    const std::int64_t row_bytes[4] = {
-        args.position_bytes, args.position_bytes, args.position_bytes, args.position_bytes};
     PendingBlock pending;
     for (std::int64_t p = 0; p < args.positions; p += 64) {
       zero_accumulators<4>();
       Bytes a = args.a + p * args.position_bytes;
       Bytes b = filter;
       for (std::int64_t k = 0; k < args.k_blocks; ++k, b += 1024 * k_parts) {
-        Bytes a0 = a + args.block_offsets[k];
-        Bytes a1 = a0 + 16 * args.position_bytes;
-        Bytes a2 = a1 + 16 * args.position_bytes;
-        accumulate_4x1<products>(
-            a0, a1, a2, a2 + 16 * args.position_bytes, args.low_plane, row_bytes, b, 1024);
+        prefetcher.next();
+        accumulate_4x1<products>(a + args.block_offsets[k], args.low_plane, args.position_bytes, b);
         store_rows<k_half, 1>(pending, panel, share);
       }
       store_rows<k_half, 1>(pending, panel, 64);
@@ -362,7 +356,7 @@ void filter_gradient(const FilterGradientArgs& args) {
   compiler_barrier();
   const std::int64_t kc_blocks = (args.k_blocks + k_kc_block - 1) / k_kc_block;
   const std::int64_t lines = (args.tile_columns + 4) / 5;
-  Prefetcher prefetcher(args.next, args.k_blocks * args.tile_rows * lines);
+  Prefetcher prefetcher(args.next[0], args.next[1], args.k_blocks * args.tile_rows * lines);
   for (std::int64_t kc = 0; kc < kc_blocks; ++kc) {
     const std::int64_t begin = args.k_blocks * kc / kc_blocks;
     FilterLine line;

@@ -12,6 +12,12 @@
 
 namespace halfstep::backend::cpu::packed {
 
+/// Memory that is read after the GEMM, which a GEMM prefetches into the second-level cache.
+struct PrefetchRange {
+  const std::byte* begin = nullptr;
+  std::int64_t bytes = 0;
+};
+
 /// y[position][output] = sum over k of a[position][k] * filter[k][output] + bias, rounded once to
 /// bfloat16, or to float16 where there are two planes.
 struct ConvGemmArgs {
@@ -27,12 +33,7 @@ struct ConvGemmArgs {
   std::int64_t outputs;
   const float* bias;    ///< padded to a multiple of 32, or null
   float* accumulators;  ///< scratch: 2048 values, aligned to 64 bytes
-};
-
-/// Memory that is read after the GEMM, which a GEMM prefetches into the second-level cache.
-struct PrefetchRange {
-  const std::byte* begin = nullptr;
-  std::int64_t bytes = 0;
+  PrefetchRange next;
 };
 
 /// accumulators[j][i] += row i of tiles of a times column j of tiles of b, summed over positions,
