@@ -49,17 +49,24 @@ inline void accumulate_pixels(
   __m512 sums[n];
   const __m512 bias = _mm512_loadu_ps(args.bias + first);
   for (int p = 0; p < n; ++p) sums[p] = bias;
-  const float* x = args.x + j * args.pixel_stride;
+  // Addresses in chains of five additions: one of all pixels takes longer than the FMAs.
+  const I64 stride = args.pixel_stride;
+  const float* x[3];
+  for (int i = 0; i < 3; ++i) x[i] = args.x + (j + 5 * i) * stride;
   for (I64 t = 0; t < args.terms; ++t) {
     const __m512 w = _mm512_loadu_ps(filter + t * 16);
-    const float* from = x + args.offsets[t];
+    const I64 offset = args.offsets[t];
     for (int p = 0; p < n; ++p) {
-      sums[p] = _mm512_fmadd_ps(_mm512_set1_ps(from[p * args.pixel_stride]), w, sums[p]);
+      const float* from = x[p / 5] + offset;
+      sums[p] = _mm512_fmadd_ps(_mm512_set1_ps(from[p % 5 * stride]), w, sums[p]);
     }
   }
   std::uint16_t* y = args.y + j * args.outputs + first;
+  // Sums indexed by a loop's counter would be in memory.
+#pragma GCC unroll 14
   for (int p = 0; p < n; ++p) {
-    _mm256_mask_storeu_epi16(y + p * args.outputs, lanes, round16<X>(sums[p]));
+    _mm256_mask_storeu_epi16(y, lanes, round16<X>(sums[p]));
+    y += args.outputs;
   }
 }
 
@@ -144,7 +151,7 @@ inline void filter_terms(const DirectFilterGradientArgs& args,
 }
 
 using FilterTerms = void (*)(const DirectFilterGradientArgs&, const float*, float*, I64);
-constexpr I64 k_max_terms = 13;
+constexpr I64 k_max_terms = 9;
 constexpr FilterTerms k_filter_terms[k_max_terms] = {filter_terms<1>,
                                                      filter_terms<2>,
                                                      filter_terms<3>,
@@ -153,11 +160,7 @@ constexpr FilterTerms k_filter_terms[k_max_terms] = {filter_terms<1>,
                                                      filter_terms<6>,
                                                      filter_terms<7>,
                                                      filter_terms<8>,
-                                                     filter_terms<9>,
-                                                     filter_terms<10>,
-                                                     filter_terms<11>,
-                                                     filter_terms<12>,
-                                                     filter_terms<13>};
+                                                     filter_terms<9>};
 
 void filter_gradient(const DirectFilterGradientArgs& args) {
   // Groups of nearly equal size: the latency of few accumulators would show.
