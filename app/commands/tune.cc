@@ -89,9 +89,11 @@ int tune(const TuneFlags& state) {
     throw UserError(
         ErrorKind::unavailable,
         {},
-        fmt::format("the machine was not quiet: {:.0f} % of the kernels were never timed at 85 % "
-                    "of the processor's rate or more; nothing was written",
-                    100 * disturbed),
+        fmt::format(
+            "the machine was not quiet: {:.0f} % of the kernels were never timed at {:.0f} % "
+            "of the processor's rate or more; nothing was written",
+            100 * disturbed,
+            100 * study::k_full_rate),
         "end other programs and repeat, measure for longer with --max-minutes, or keep the "
         "measurements with --force");
   }

@@ -359,8 +359,6 @@ std::vector<Workload> tuned_workloads() {
 
 TuneResult tune(const backend::Backend& cpu, const TuneOptions& options) {
   require(cpu.capabilities.threads == 1, "kernels are timed on one thread");
-  // A burst below this fraction of the best one: the core is shared, or its clock is low.
-  constexpr double k_full_rate = 0.85;
   TuneResult result;
   BestRate peak;
   const auto measured_rate = options.burst_rate ? options.burst_rate : burst_of_this_processor(cpu);

@@ -10,6 +10,10 @@
 
 namespace halfstep::study {
 
+/// A burst below this fraction of the best ones: the core is shared, or its clock is low. The clock
+/// of short bursts after a pause was measured to be up to 15 % above that of a busy core.
+inline constexpr double k_full_rate = 0.75;
+
 /// GEMMs, packing and convolutions of small and large layers in every dtype.
 std::vector<backend::Workload> tuned_workloads();
 
@@ -36,8 +40,8 @@ struct TuneResult {
   double peak_gflops = 0;  ///< register peak of the fastest unit: the best burst
   /// The register peak on one thread and on all processors that the process may use.
   std::vector<backend::CostModel::Peak> peaks;
-  /// The number of `samples` that were never timed between two bursts near the peak (at least 85 %
-  /// of the best burst of the whole measurement).
+  /// The number of `samples` that were never timed between two bursts of at least k_full_rate of
+  /// the peak.
   std::size_t disturbed = 0;
   bool stopped = false;
 };
