@@ -116,20 +116,27 @@ std::vector<OpCase> attention_cases() {
     }
     const double largest_factor = 1 / (1 - a.dropout);
     // float32 errs by the roundings of scores, 16 bits by the one rounding of the weights, whose
-    // sum is 1.
+    // sum is 1. Three bfloat16 GEMMs multiply float16 without the parts below 2^-9 of both factors.
     const double score = scale * a.reach * a.reach * std::sqrt(static_cast<double>(16 * a.depth));
     const bool large = a.reach > 2, small = a.queries * a.keys < 100;
+    const double left_out = scale * a.reach * a.reach * static_cast<double>(a.depth) * 0x1p-18;
     const DTypeSet halves{DType::float16, DType::bfloat16};
     const auto forward = [&](std::string_view what, DTypeSet dtypes) {
-      const bool half = dtypes.contains(DType::bfloat16), exact = dtypes.contains(DType::float64);
+      const bool float16 = dtypes.contains(DType::float16), exact = dtypes.contains(DType::float64);
+      const bool half = float16 || dtypes.contains(DType::bfloat16);
+      const std::int64_t terms = half ? (large ? 4 : 2) : 16;
+      const double rounding = static_cast<double>(terms) * epsilon(DType::float16);
       OpCase c{.name = fmt::format("FusedAttention/{}{}", a.name, what),
                .op = "FusedAttention",
                .attrs = attrs,
                .inputs = {uniform(query, -a.reach, a.reach),
                           uniform(key, -a.reach, a.reach),
                           uniform(value)},
-               .terms = half ? (large ? 4 : 2) : 16,
-               .magnitude = (half ? 2 : std::max(2.0, score)) * largest_factor,
+               .terms = terms,
+               .magnitude = (float16 ? 2 + left_out / rounding
+                             : half  ? 2
+                                     : std::max(2.0, score)) *
+                            largest_factor,
                .rounds_inside = half,
                .dtypes = dtypes,
                .check_gradient = exact && small && !large};
@@ -138,7 +145,8 @@ std::vector<OpCase> attention_cases() {
       cases.push_back(std::move(c));
     };
     forward("", {DType::float32});
-    forward(", 16 bits", halves);
+    forward(", float16, 16 bits", {DType::float16});
+    forward(", bfloat16, 16 bits", {DType::bfloat16});
     forward(", float64", {DType::float64});
     if (large) continue;
     // A weight is below 1 and 0.07 on average; its gradient grows with the width of a value.

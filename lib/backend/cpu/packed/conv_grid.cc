@@ -35,7 +35,7 @@ bool is_read(const WindowAxis& a, I64 i) {
   return false;
 }
 
-void ConvGrid::for_each_run(const std::function<void(const Run&)>& visit) const {
+void ConvGrid::for_each_run(FunctionRef<void(const Run&)> visit) const {
   for (I64 i = 0; i < h.read; ++i) {
     if (std::ranges::binary_search(h.unread, i)) continue;
     const auto run_at = [&](I64 j) {

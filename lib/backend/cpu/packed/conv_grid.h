@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "backend/cpu/packed/conv_micro_kernels.h"
 #include "backend/cpu/workspace_layout.h"
 #include "backend/kernel.h"
+#include "core/parallel.h"
 #include "graph/ops/window.h"
 
 namespace halfstep::backend::cpu::packed {
@@ -86,7 +86,7 @@ struct ConvGrid {
     I64 pixels = 1;  ///< number of cells
   };
   /// Visits all cells that hold pixels, then those of them that are left zero.
-  void for_each_run(const std::function<void(const Run&)>& visit) const;
+  void for_each_run(FunctionRef<void(const Run&)> visit) const;
 
   /// Writes the pixels of an image to the grid, which holds zeros elsewhere.
   void copy_image(const ConvMicroKernels& kernels, std::byte* grid, const std::byte* image) const;
