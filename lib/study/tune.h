@@ -10,8 +10,7 @@
 
 namespace halfstep::study {
 
-/// A burst below this fraction of the best ones: the core is shared, or its clock is low. The clock
-/// of short bursts after a pause was measured to be up to 15 % above that of a busy core.
+/// Below this part of the best bursts, 15 % faster than a busy core's, a core is shared or slow.
 inline constexpr double k_full_rate = 0.75;
 
 /// GEMMs, packing and convolutions of small and large layers in every dtype.
@@ -40,8 +39,7 @@ struct TuneResult {
   double peak_gflops = 0;  ///< register peak of the fastest unit: the best burst
   /// The register peak on one thread and on all processors that the process may use.
   std::vector<backend::CostModel::Peak> peaks;
-  /// The number of `samples` that were never timed between two bursts of at least k_full_rate of
-  /// the peak.
+  /// The number of `samples` never timed between two bursts of k_full_rate of the peak or more.
   std::size_t disturbed = 0;
   bool stopped = false;
 };
