@@ -192,8 +192,7 @@ void check_same_training(const TrainResult& result, const TrainResult& wanted, d
     CHECK(metrics.size() == same.size());
     for (const auto& [name, value] : same) {
       CAPTURE(name);
-      // In 16 bits one of the 60 samples that these tests have at least may be on the other side of
-      // a near tie.
+      // In 16 bits one sample of 60 may be on the other side of a near tie.
       const double moved = tolerance > 1e-3 && name.ends_with("accuracy") ? 1.001 / 60 : 0;
       CHECK(std::abs(metrics.at(name) - value) <= tolerance * std::max(value, 0.1) + moved);
     }

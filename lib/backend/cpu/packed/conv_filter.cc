@@ -194,15 +194,15 @@ void FilterGradient::pair_image(std::byte* pairs, const std::byte* image, I64 fi
     const auto copy = [&](int odd) {
       return copies.offset[odd] < 0 ? nullptr : pairs + copies.offset[odd];
     };
-    kernels_->pair_pixels[x_.planes - 1](
-        {.to = {copy(0), copy(1)},
-         .low_plane = pairs_plane_,
-         .column_bytes = block_bytes_,
-         .cell = first_cell + run.cell,
-         .from = run.pixel < 0 ? nullptr : image + run.pixel * pixel,
-         .from_stride = x_.w.stride * pixel,
-         .pixels = run.pixels,
-         .channels = inputs_});
+    kernels_->pair_pixels[x_.planes - 1]({.to = {copy(0), copy(1)},
+                                          .low_plane = pairs_plane_,
+                                          .column_bytes = block_bytes_,
+                                          .cell = first_cell + run.cell,
+                                          .from = image + std::max<I64>(run.pixel, 0) * pixel,
+                                          .zeros = run.pixel < 0,
+                                          .from_stride = x_.w.stride * pixel,
+                                          .pixels = run.pixels,
+                                          .channels = inputs_});
   });
 }
 

@@ -109,7 +109,8 @@ struct PairPixelsArgs {
   std::int64_t low_plane;     ///< bytes from the high to the low plane of both
   std::int64_t column_bytes;  ///< from 16 channels to the next 16
   std::int64_t cell;          ///< of the first pixel
-  const std::byte* from;      ///< null: zeros
+  const std::byte* from;
+  bool zeros;  ///< instead of the values of `from`
   std::int64_t from_stride;
   std::int64_t pixels;
   std::int64_t channels;
