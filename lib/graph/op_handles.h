@@ -28,6 +28,7 @@ inline constexpr OpHandle k_batch_matmul_v2{"BatchMatMulV2"};
 inline constexpr OpHandle k_batch_norm_relu_grad{"BatchNormReluGrad"};
 inline constexpr OpHandle k_bias_add{"BiasAdd"};
 inline constexpr OpHandle k_bias_add_grad{"BiasAddGrad"};
+inline constexpr OpHandle k_cast_bias_add_grad{"CastBiasAddGrad"};
 inline constexpr OpHandle k_broadcast_to{"BroadcastTo"};
 inline constexpr OpHandle k_cast{"Cast"};
 inline constexpr OpHandle k_cast_variable{"CastVariable"};

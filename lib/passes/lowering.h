@@ -144,6 +144,10 @@ graph::Graph fuse_packing_into_matmul(const graph::Graph& graph, const Target& t
 /// gradients of weights in bfloat16.
 graph::Graph share_widened(const graph::Graph& graph, const Target& target);
 
+/// Makes a BiasAddGrad of 16-bit values cast to float32 for it alone one CastBiasAddGrad, where a
+/// kernel accepts it: no float32 copy of the values is stored. Bit-identical.
+graph::Graph fuse_casts_into_sums(const graph::Graph& graph, const Target& target);
+
 /// Begins exchanges between ranks in the order of their attribute, which is the same on all ranks
 /// whatever kernels they chose: an AllReduceStart or ReduceScatterStart directly behind the last of
 /// the ops that compute its values, or behind the one before it in that order. Divided weights are

@@ -196,6 +196,11 @@ constexpr std::array k_passes{
              "rounds small values to 16 bits but stores them as float32 where matmuls multiply "
              "float32 copies; before chains of casts are fused",
          .hides_values = true},
+    Pass{.name = "fuse_casts_into_sums",
+         .run = passes::fuse_casts_into_sums,
+         .reason = "lets the float32 gradients of biases read 16-bit values; after the passes that "
+                   "sum columns in the epilogue of a matmul",
+         .hides_values = true},
     Pass{.name = "fuse_elementwise",
          .run = passes::fuse_elementwise,
          .reason = "makes chains of elementwise ops that are left one pass over memory",

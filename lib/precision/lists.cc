@@ -146,7 +146,7 @@ constexpr std::array k_rows{
         '-',
         "AllFinite SquaredNorms AllReduceStart AllReduceWait ReduceScatterStart ReduceScatterWait "
         "AllGatherStart AllGatherWait FusedUpdate GroupedUpdate MovingAverages "
-        "CastVariable "
+        "CastVariable CastBiasAddGrad "
         "UpdateLossScale LearningRate PackOperand PackedVariable PackedMatMul PackedMatMulUpdate "
         "FusedMatMul FusedElementwise Conv2DBias Conv2DBiasRelu BatchNormReluGrad FusedAttention "
         "FusedAttentionGrad SoftmaxLoss GatherBatch NextBatch LogScalars KeepState"},

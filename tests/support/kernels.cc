@@ -86,6 +86,7 @@ std::vector<OpCase> large_cases() {
   add("Min/large with special", {special({31, 3000}), ints({0})});
   add("Sum/apart", {uniform({3, 4, 5}), ints({0, 2})}, 32);
   add("BiasAddGrad/large", {uniform({9000, 11})}, 132, 512);
+  add("CastBiasAddGrad/large", {uniform({9000, 11})}, 132, 512);
   add("L2Loss/large", {uniform({70001})}, 132, 70001);
   add("All/large", {flags({70001}), ints({0})});
   add("Softmax/large", {uniform({4099, 10}, -6, 6)}, 32, 1);

@@ -1,4 +1,5 @@
-// MatMul, its batched forms, and BiasAdd.
+// MatMul, its batched forms, and BiasAdd. Lowering creates CastBiasAddGrad, the BiasAddGrad of
+// values cast to float32.
 
 #include "core/error.h"
 #include "graph/ops/ops.h"
@@ -131,6 +132,10 @@ std::vector<OpDef> matmul_ops() {
              "out_backprop: T -> output: T",
              k_number,
              {.infer = infer_bias_add_grad, .promotion = Promotion::operands}),
+      define("CastBiasAddGrad",
+             "out_backprop: SrcT -> output: float",
+             "SrcT: {bfloat16, half}, data_format: string = 'NHWC'",
+             {.infer = infer_bias_add_grad, .stage = Stage::lowered}),
       define(
           "MatMul",
           "a: T, b: T -> product: T",

@@ -75,12 +75,14 @@ std::vector<OpCase> matmul_cases() {
                      .op = "BiasAdd",
                      .attrs = {{"data_format", b.format}},
                      .inputs = {uniform(b.x), uniform({b.channels})}});
-    cases.push_back({.name = fmt::format("BiasAddGrad/{}", b.what),
-                     .op = "BiasAddGrad",
-                     .attrs = {{"data_format", b.format}},
-                     .inputs = {uniform(b.x)},
-                     .terms = b.x.elements() / b.channels,
-                     .magnitude = 256});
+    for (const char* op : {"BiasAddGrad", "CastBiasAddGrad"}) {
+      cases.push_back({.name = fmt::format("{}/{}", op, b.what),
+                       .op = op,
+                       .attrs = {{"data_format", b.format}},
+                       .inputs = {uniform(b.x)},
+                       .terms = b.x.elements() / b.channels,
+                       .magnitude = 256});
+    }
   }
   return cases;
 }

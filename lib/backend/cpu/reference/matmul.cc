@@ -131,23 +131,31 @@ Prepared prepare_bias_add(const NodeView& node, const Capabilities&) {
   });
 }
 
-/// dbias[channel] = sum of dy over all other axes.
-Prepared prepare_bias_add_grad(const NodeView& node, const Capabilities&) {
+/// dbias[channel] = sum of dy over all other axes, dy in T and dbias in Y.
+template <class T, class Y>
+Prepared sum_channels(const NodeView& node) {
   const Shape& shape = node.input(0).shape;
   std::vector<bool> is_reduced(shape.rank(), true);
   is_reduced[channel_axis(node)] = false;
-  const Reduction r = reduction(shape, is_reduced);
-  return dispatch_number(node.output().dtype, [&]<class T>(Type<T>) {
-    return launch([r](const Args& args) {
-      T* y = args.out[0].as<T>();
-      fold(
-          r,
-          args.in[0].as<T>(),
-          Sum<T>{},
-          [](Sum<T> sum, T x, std::int64_t) { return sum + load_sum(x); },
-          [&](std::int64_t i, Sum<T> sum) { y[i] = store<T>(sum); });
-    });
+  return launch([r = reduction(shape, is_reduced)](const Args& args) {
+    Y* y = args.out[0].as<Y>();
+    fold(
+        r,
+        args.in[0].as<T>(),
+        Sum<T>{},
+        [](Sum<T> sum, T x, std::int64_t) { return sum + load_sum(x); },
+        [&](std::int64_t i, Sum<T> sum) { y[i] = store<Y>(sum); });
   });
+}
+
+Prepared prepare_bias_add_grad(const NodeView& node, const Capabilities&) {
+  return dispatch_number(node.output().dtype,
+                         [&]<class T>(Type<T>) { return sum_channels<T, T>(node); });
+}
+
+Prepared prepare_cast_bias_add_grad(const NodeView& node, const Capabilities&) {
+  return dispatch_number(node.input(0).dtype,
+                         [&]<class T>(Type<T>) { return sum_channels<T, float>(node); });
 }
 
 }  // namespace
@@ -157,6 +165,10 @@ std::vector<Kernel> matmul_kernels() {
       {"BatchMatMulV2", "reference/batch_matmul_v2", executable, prepare_batch_matmul},
       {"BiasAdd", "reference/bias_add", executable, prepare_bias_add, 0b1},
       {"BiasAddGrad", "reference/bias_add_grad", executable, prepare_bias_add_grad},
+      {"CastBiasAddGrad",
+       "reference/cast_bias_add_grad",
+       executable,
+       prepare_cast_bias_add_grad},
       {"MatMul", "reference/matmul", executable, prepare_matmul},
   };
 }

@@ -48,6 +48,40 @@ struct UpdateRow {
   Update flagged = nullptr;
 };
 
+/// Loops over rows of channels, whose untyped values are in one dtype; see isa/norm.inc.
+struct NormLoops {
+  bool wide_results;  ///< untyped results are float32
+  void (*moments)(float* s1,
+                  float* s2,
+                  const void* x,
+                  const float* shift,
+                  std::int64_t rows,
+                  std::int64_t columns);
+  // [0] without, [1] with a ReLU after the normalization.
+  void (*comoments[2])(float* s1,
+                       float* s2,
+                       const void* dy,
+                       const void* x,
+                       const NormChannels& p,
+                       std::int64_t rows,
+                       std::int64_t columns);
+  // [2]: `side` is added before the ReLU.
+  void (*normalize[3])(void* z,
+                       const void* x,
+                       const void* side,
+                       const NormChannels& p,
+                       std::int64_t rows,
+                       std::int64_t columns);
+  void (*normalize_grad[2])(void* dx,
+                            const void* dy,
+                            const void* x,
+                            const NormChannels& p,
+                            const float* a,
+                            const float* b,
+                            std::int64_t rows,
+                            std::int64_t columns);
+};
+
 template <class Row>
 struct Rows {
   const Row* first;
@@ -94,31 +128,8 @@ struct Loops {
                          const float* log_sums,
                          const float* means);
 
-  // Rows of channels; see isa/norm.inc.
-  void (*moments)(float* s1,
-                  float* s2,
-                  const float* x,
-                  const float* shift,
-                  std::int64_t rows,
-                  std::int64_t columns);
-  // [0] without, [1] with a ReLU after the normalization.
-  void (*comoments[2])(float* s1,
-                       float* s2,
-                       const float* dy,
-                       const float* x,
-                       const NormChannels& p,
-                       std::int64_t rows,
-                       std::int64_t columns);
-  void (*normalize[2])(
-      float* y, const float* x, const NormChannels& p, std::int64_t rows, std::int64_t columns);
-  void (*normalize_grad[2])(float* dx,
-                            const float* dy,
-                            const float* x,
-                            const NormChannels& p,
-                            const float* a,
-                            const float* b,
-                            std::int64_t rows,
-                            std::int64_t columns);
+  NormLoops norm[3];  ///< of values in float32, float16 and bfloat16
+  NormLoops bfloat16_norm_with_wide_results;
   float (*squared_distances)(const float* x, float mean, std::int64_t n);
   void (*row_comoments)(
       float* sums, const float* dy, const float* x, const float* gamma, float mean, std::int64_t n);
@@ -129,7 +140,6 @@ struct Loops {
   // Of values in float32, float16 and bfloat16; nullptr where runs of a row are faster.
   void (*layer_norm_rows[3])(const LayerNormRows& p, std::int64_t rows, std::int64_t n);
   void (*layer_norm_grad_rows[3])(const LayerNormGradRows& p, std::int64_t rows, std::int64_t n);
-  void (*add_relu)(float* y, const float* x, const float* side, std::int64_t n);
 
   void (*lstm[2])(const LstmRow& s, std::int64_t n);
   void (*lstm_grad[2])(const LstmGradRow& s, std::int64_t n);

@@ -35,6 +35,7 @@ struct Norm {
   Source source;
   Sink sink;
   const Loops* loops = nullptr;
+  const NormLoops* norm = nullptr;
 
   Norm(const NodeView& node, const graph::TensorType& x, const Capabilities& capabilities)
       : rows(x.shape.elements() / x.shape.back()),
@@ -49,7 +50,23 @@ struct Norm {
         stored(x.dtype),
         source(vector::loops(capabilities.isa), x.dtype),
         sink(vector::loops(capabilities.isa), x.dtype),
-        loops(&vector::loops(capabilities.isa)) {}
+        loops(&vector::loops(capabilities.isa)),
+        norm(&loops->norm[stored == DType::float16    ? 1
+                          : stored == DType::bfloat16 ? 2
+                                                      : 0]) {}
+
+  /// The address of elements from `at` on.
+  void* address(const TensorView& x, std::int64_t at) const {
+    return x.as<std::byte>() + at * source.size;
+  }
+  /// The address at which `norm` writes elements from `at` on: their own, or `scratch`.
+  void* place(const TensorView& y, std::int64_t at, float* scratch) const {
+    return norm->wide_results ? sink.place(y.data, at, scratch) : address(y, at);
+  }
+  /// Stores elements that were written at the address that place() returned.
+  void store(const TensorView& y, std::int64_t at, std::int64_t n, const float* scratch) const {
+    if (norm->wide_results) sink.store(y.data, at, n, scratch);
+  }
 
   /// Half the smallest positive number of the stored dtype, the largest value that rounds to 0.
   float least() const {
@@ -110,9 +127,7 @@ void moments(const Norm& p,
   double* partial = workspace.partial;
   sample_mean(p, a.in[0].data, shift);
   const auto leaf = [&](float** acc, auto at, auto column, auto rows, auto columns) {
-    alignas(64) float scratch[k_run];
-    const float* x = p.source.read(a.in[0].data, at, rows * columns, scratch);
-    p.loops->moments(acc[0], acc[1], x, shift + column, rows, columns);
+    p.norm->moments(acc[0], acc[1], p.address(a.in[0], at), shift + column, rows, columns);
   };
   blocks.fold<2>(partial, 0.0F, leaf, k_plus);
   const auto rows = static_cast<double>(p.rows);
@@ -160,18 +175,6 @@ NormChannels from(const NormChannels& all, std::int64_t c) {
   return {after(all.mean), after(all.gain), after(all.offset), all.least};
 }
 
-/// The normalized elements of a piece of n, with the side input.
-void store_with_side(
-    const Norm& p, const Args& a, std::int64_t at, std::int64_t n, float* y, float* side_scratch) {
-  alignas(64) float rounded[k_run];
-  p.sink.store(rounded, 0, n, y);
-  const float* normal = p.sink.loop == nullptr ? y : p.source.read(rounded, 0, n, y);
-  const float* side = p.source.read(a.in[5].data, at, n, side_scratch);
-  float* z = p.sink.place(a.out[0].data, at, y);
-  p.loops->add_relu(z, normal, side, n);
-  p.sink.store(a.out[0].data, at, n, z);
-}
-
 Prepared prepare_norm(const NodeView& node, const Capabilities& capabilities) {
   const Norm p(node, node.input(0), capabilities);
   const RowBlocks blocks(1, p.rows, p.channels);
@@ -190,20 +193,14 @@ Prepared prepare_norm(const NodeView& node, const Capabilities& capabilities) {
         find_gain(p, a.in[1], p.training ? a.out[4] : a.in[4], workspace.vectors);
         const float* mean = (p.training ? a.out[3] : a.in[3]).as<float>();
         const float* offset = a.in[2].as<float>();
-        const auto loop = p.loops->normalize[p.relu && !p.side];
+        const auto loop = p.norm->normalize[p.side ? 2 : p.relu ? 1 : 0];
         for_each_piece(p, [&](auto at, auto c, auto rows, auto channels) {
-          alignas(64) float x_scratch[k_run];
-          alignas(64) float y_scratch[k_run];
-          const float* x = p.source.read(a.in[0].data, at, rows * channels, x_scratch);
+          alignas(64) float scratch[k_run];
+          const void* side = p.side ? p.address(a.in[5], at) : nullptr;
           const NormChannels here{mean + c, workspace.vectors + c, offset + c};
-          if (p.side) {
-            loop(y_scratch, x, here, rows, channels);
-            store_with_side(p, a, at, rows * channels, y_scratch, x_scratch);
-            return;
-          }
-          float* y = p.sink.place(a.out[0].data, at, y_scratch);
-          loop(y, x, here, rows, channels);
-          p.sink.store(a.out[0].data, at, rows * channels, y_scratch);
+          void* z = p.place(a.out[0], at, scratch);
+          loop(z, p.address(a.in[0], at), side, here, rows, channels);
+          p.store(a.out[0], at, rows * channels, scratch);
         });
       },
       Workspace::bytes(p, 1) + blocks.partials(2) * sizeof(double));
@@ -229,11 +226,9 @@ void sum_gradients(const Norm& p,
                    const NormChannels& all,
                    double* partial) {
   const auto leaf = [&](float** acc, auto at, auto column, auto rows, auto columns) {
-    alignas(64) float dy_scratch[k_run];
-    alignas(64) float x_scratch[k_run];
-    const float* dy = p.source.read(args.in[0].data, at, rows * columns, dy_scratch);
-    const float* x = p.source.read(args.in[1].data, at, rows * columns, x_scratch);
-    p.loops->comoments[p.relu](acc[0], acc[1], dy, x, from(all, column), rows, columns);
+    const void* dy = p.address(args.in[0], at);
+    const void* x = p.address(args.in[1], at);
+    p.norm->comoments[p.relu](acc[0], acc[1], dy, x, from(all, column), rows, columns);
   };
   blocks.fold<2>(partial, 0.0F, leaf, k_plus);
 }
@@ -242,12 +237,12 @@ void sum_gradients(const Norm& p,
 void store_gradient(
     const Norm& p, const Args& args, const NormChannels& all, const float* a, const float* b) {
   for_each_piece(p, [&](auto at, auto c, auto rows, auto channels) {
-    alignas(64) float scratch[3][k_run];
-    const float* dy = p.source.read(args.in[0].data, at, rows * channels, scratch[0]);
-    const float* x = p.source.read(args.in[1].data, at, rows * channels, scratch[1]);
-    float* dx = p.sink.place(args.out[0].data, at, scratch[2]);
-    p.loops->normalize_grad[p.relu](dx, dy, x, from(all, c), a + c, b + c, rows, channels);
-    p.sink.store(args.out[0].data, at, rows * channels, scratch[2]);
+    alignas(64) float scratch[k_run];
+    const void* dy = p.address(args.in[0], at);
+    const void* x = p.address(args.in[1], at);
+    void* dx = p.place(args.out[0], at, scratch);
+    p.norm->normalize_grad[p.relu](dx, dy, x, from(all, c), a + c, b + c, rows, channels);
+    p.store(args.out[0], at, rows * channels, scratch);
   });
 }
 

@@ -28,7 +28,7 @@ struct Extents {
 std::optional<Extents> extents(const NodeView& node) {
   const Shape& shape = node.input(0).shape;
   if (node.node.is(graph::ops::k_l2_loss)) return Extents{1, shape.elements(), 1};
-  if (node.node.is(graph::ops::k_bias_add_grad))
+  if (node.node.is(graph::ops::k_bias_add_grad, graph::ops::k_cast_bias_add_grad))
     return Extents{1, shape.elements() / shape.back(), shape.back()};
   const auto axes = node.constant(1);
   if (!axes) return std::nullopt;
@@ -57,7 +57,7 @@ Accepts accepts_reduce(const NodeView& node, const Capabilities&) {
   const graph::TensorType& x = node.input(0);
   if (!is_computed(x.dtype)) return Accepts::no(fmt::format("no {} here", name(x.dtype)));
   if (x.shape.elements() == 0) return Accepts::no("empty");
-  if (node.node.is(graph::ops::k_bias_add_grad) &&
+  if (node.node.is(graph::ops::k_bias_add_grad, graph::ops::k_cast_bias_add_grad) &&
       node.attrs().get<std::string>("data_format") != "NHWC") {
     return Accepts::no("channels are not the last axis");
   }
@@ -141,8 +141,9 @@ Prepared fold_runs(
 Prepared prepare_reduce(const NodeView& node, const Capabilities& capabilities) {
   const Loops& l = loops(capabilities.isa);
   const std::string_view op = node.node.op;
-  const std::string_view loop =
-      op == graph::ops::k_mean || op == graph::ops::k_bias_add_grad ? "Sum" : op;
+  const bool sums = node.node.is(
+      graph::ops::k_mean, graph::ops::k_bias_add_grad, graph::ops::k_cast_bias_add_grad);
+  const std::string_view loop = sums ? "Sum" : op;
   const FoldRow fold = *std::find_if(
       l.folds.begin(), l.folds.end(), [&](const FoldRow& row) { return loop == row.op; });
   const Extents e = *extents(node);
@@ -220,7 +221,8 @@ std::vector<Kernel> reduce_kernels() {
   std::vector<Kernel> rows{{"All", "vector/all", accepts_all, prepare_all},
                            {"ArgMax", "vector/arg_max", accepts_arg, prepare_arg<true>},
                            {"ArgMin", "vector/arg_min", accepts_arg, prepare_arg<false>}};
-  for (const std::string_view op : {"BiasAddGrad", "L2Loss", "Max", "Mean", "Min", "Sum"}) {
+  for (const std::string_view op :
+       {"BiasAddGrad", "CastBiasAddGrad", "L2Loss", "Max", "Mean", "Min", "Sum"}) {
     rows.push_back({op, "vector/reduce", accepts_reduce, prepare_reduce});
   }
   return rows;

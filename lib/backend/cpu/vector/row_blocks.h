@@ -39,7 +39,9 @@ class RowBlocks {
     const std::int64_t cost = block_rows_ * std::min(columns_, k_run);
     parallel_for(
         units, std::max(k_one, k_grain / std::max(cost, k_one)), [&](auto begin, auto end) {
-          for (std::int64_t unit = begin; unit < end; ++unit) {
+          // The last rows first: the op that wrote them left those in the cache, and this pass
+          // leaves the first rows to the next one.
+          for (std::int64_t unit = end; unit-- > begin;) {
             fold_unit<sums>(partial, unit, start, leaf, join);
           }
         });

@@ -8,6 +8,7 @@ const Loops& loops(Isa isa) {
       Loops l = avx512_loops();
       // An instruction that rounds a run beats the integer operations inside the loops over rows.
       l.narrow_bfloat16 = narrow_bfloat16_avx512_bf16;
+      l.norm[2] = l.bfloat16_norm_with_wide_results;
       l.layer_norm_rows[2] = nullptr;
       l.layer_norm_grad_rows[2] = nullptr;
       return l;
