@@ -27,8 +27,11 @@ struct Case {
 /// Forward pass and both gradients of a dense layer.
 std::vector<Case> cases() {
   std::vector<Case> all;
-  constexpr std::int64_t k_layers[][3] = {
-      {8192, 4096, 4096}, {1024, 4096, 4096}, {8192, 784, 4096}, {256, 512, 512}};
+  constexpr std::int64_t k_layers[][3] = {{8192, 4096, 4096},
+                                          {1024, 4096, 4096},
+                                          {128, 4096, 4096},
+                                          {8192, 784, 4096},
+                                          {256, 512, 512}};
   for (const auto& [batch, in, out] : k_layers) {
     const std::string layer = fmt::format("{},{},{} ", batch, in, out);
     all.push_back({layer + "fwd", {batch, in, out}});

@@ -244,9 +244,7 @@ class Backward {
                      .last = false,
                      .scratch = nullptr,
                      .finish = nullptr,
-                     .context = nullptr,
-                     .ahead = b,
-                     .lines_ahead = 0});
+                     .context = nullptr});
     }
 
     /// Rounds and stores the accumulators of `rows` rows of `width` values.

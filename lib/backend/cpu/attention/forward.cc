@@ -192,9 +192,7 @@ class Forward {
                        .last = true,
                        .scratch = memory.at<float>(f.scratch_),
                        .finish = factors == nullptr ? keep_block : add_block,
-                       .context = factors == nullptr ? static_cast<void*>(sums.to) : &sums,
-                       .ahead = weights,
-                       .lines_ahead = 0});
+                       .context = factors == nullptr ? static_cast<void*>(sums.to) : &sums});
       }
     }
 

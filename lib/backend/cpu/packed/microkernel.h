@@ -26,9 +26,13 @@ struct MicroKernelArgs {
   /// The epilogue, called with each block of complete accumulators.
   void (*finish)(void* context, const float* sums, std::int64_t block);
   void* context;
-  /// The operands of the next kc block: this many cache lines of them are prefetched per k block.
-  const std::byte* ahead;
-  std::int64_t lines_ahead;
+  /// Memory to prefetch, so many cache lines of it per k block: the next panel of a, and panels of
+  /// b in the next kc block.
+  struct Ahead {
+    const std::byte* from = nullptr;
+    std::int64_t lines = 0;
+  };
+  Ahead ahead[2] = {};
 };
 
 /// With fewer multiplications for a thread, waking it costs more than it saves: of AMX.

@@ -167,9 +167,7 @@ void PanelUnit::multiply(const std::byte* a,
             .last = kc + 1 == of_b.kc_blocks(),
             .scratch = scratch,
             .finish = sink.finish,
-            .context = sink.context,
-            .ahead = b,
-            .lines_ahead = 0});
+            .context = sink.context});
   }
 }
 

@@ -31,6 +31,29 @@ void (*sweep_of(const MicroKernel& unit, std::int64_t products))(const MicroKern
   return products == 1 ? unit.sweep.one : products == 3 ? unit.sweep.three : unit.sweep.four;
 }
 
+using Panels = std::span<const std::byte>;
+
+Panels panels(const std::byte* operand,
+              const Layout& layout,
+              std::int64_t kc,
+              std::int64_t first,
+              std::int64_t count) {
+  return {operand + layout.panel_offset(kc, first),
+          static_cast<std::size_t>(count * layout.steps_in(kc) * layout.step_bytes())};
+}
+
+/// The part `i` of `parts` of prefetching some memory, in so many k blocks.
+MicroKernelArgs::Ahead prefetched(Panels memory,
+                                  std::int64_t i,
+                                  std::int64_t parts,
+                                  std::int64_t k_blocks) {
+  const std::int64_t lines = static_cast<std::int64_t>(memory.size()) / k_line;
+  const std::int64_t each = divide_up(lines, parts * k_blocks);
+  const std::int64_t first = i * each * k_blocks;
+  if (first >= lines) return {};
+  return {memory.data() + first * k_line, each};
+}
+
 /// The context of a microkernel call: the epilogue, and the position of the call's first block.
 struct Finished {
   Product::Finish finish;
@@ -216,13 +239,8 @@ Product::Ahead Product::ahead(const Part& x,
   const bool last = kc + 1 == a_.kc_blocks();
   const Region& then = last ? next_tile : tile;
   const std::int64_t next_kc_block = last ? 0 : kc + 1;
-  const std::int64_t panel_bytes = a_.steps_in(next_kc_block) * a_.step_bytes();
-  const auto panels = [&](const std::byte* operand, const Layout& layout, auto first, auto count) {
-    return std::span(operand + layout.panel_offset(next_kc_block, first),
-                     static_cast<std::size_t>(count * panel_bytes));
-  };
-  const auto b = panels(x.b, b_, then.j0, then.columns());
-  if (!packing_) return {panels(x.a, a_, then.i0, then.rows()), b};
+  const auto b = panels(x.b, b_, next_kc_block, then.j0, then.columns());
+  if (!packing_) return {panels(x.a, a_, next_kc_block, then.i0, then.rows() > 0 ? 1 : 0), b};
   if (!packing_->along_depth()) return {{}, b};  // packing prefetches the columns to the right
   // b stays in the second-level cache.
   if (next_tile.rows() == 0) return {};
@@ -264,11 +282,9 @@ void Product::run_kc_block(const Part& x,
   const bool last = kc + 1 == a_.kc_blocks();
   const std::int64_t steps = a_.steps_in(kc);
 
-  // While this kc block is multiplied, the operands of the next one are prefetched at an even rate.
-  const auto a_lines = static_cast<std::int64_t>(ahead.a.size()) / k_line;
-  const auto b_lines = static_cast<std::int64_t>(ahead.b.size()) / k_line;
+  // While a panel of a is multiplied, the next one is prefetched, and part of b of the next kc
+  // block. All panels of a at once would leave the second-level cache no room for the accumulators.
   const std::int64_t steps_of_row = tile.columns() * std::max<std::int64_t>(steps - 1, 1);
-  const std::int64_t lines = divide_up(a_lines + b_lines, tile.rows() * steps_of_row);
 
   auto* sums = reinterpret_cast<float*>(x.workspace + 2 * k_block_bytes + panel_bytes_ +
                                         wide_a_bytes_ + wide_b_bytes_);
@@ -276,7 +292,8 @@ void Product::run_kc_block(const Part& x,
   for (std::int64_t i = tile.i0; i < tile.i1; ++i) {
     Finished context{x.finish, {i, tile.j0, tile.j0, tile.j1, x.index}};
     const std::int64_t row = i - tile.i0;
-    const std::int64_t line = row * lines * steps_of_row;
+    Panels next_a = ahead.a;
+    if (i + 1 < tile.i1) next_a = packing_ ? Panels{} : panels(x.a, a_, kc, i + 1, 1);
     sweep_({.a = panel_of_a(x, kc, i),
             .b = b,
             .steps = steps,
@@ -287,9 +304,8 @@ void Product::run_kc_block(const Part& x,
             .scratch = reinterpret_cast<float*>(x.workspace),
             .finish = hand_back,
             .context = &context,
-            .ahead = line < a_lines ? ahead.a.data() + line * k_line
-                                    : ahead.b.data() + (line - a_lines) * k_line,
-            .lines_ahead = line < a_lines + b_lines ? lines : 0});
+            .ahead = {prefetched(next_a, 0, 1, steps_of_row),
+                      prefetched(ahead.b, row, tile.rows(), steps_of_row)}});
   }
 }
 

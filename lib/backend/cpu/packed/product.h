@@ -78,7 +78,7 @@ class Product {
     std::int64_t index;
   };
 
-  /// The memory that is prefetched during a kc block: of a, then of b.
+  /// Operands of the next kc block: the first panel of a, and the panels of b.
   struct Ahead {
     std::span<const std::byte> a = {}, b = {};
   };
