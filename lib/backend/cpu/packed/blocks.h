@@ -57,7 +57,7 @@ struct FinishBlock {
   std::byte* side_a = nullptr;      ///< operand a with y's rows as rows
   std::byte* transposed = nullptr;  ///< operand a with y's columns as rows
   std::byte* side_b = nullptr;      ///< operand b with y's rows as reduction axis
-  bool stream = false;              ///< non-temporal stores
+  bool stream = false;              ///< non-temporal stores, which the caller orders by a fence
 
   float* column_sums = nullptr;    ///< 32 sums of rounded values, accumulated row after row
   std::uint32_t* signs = nullptr;  ///< one 32-bit word per row: rounded value > 0

@@ -13,7 +13,8 @@ Epilogue::Epilogue(const NodeView& node, const Blocks& blocks)
       as_columns_{n_, m_, as_a_.format},
       relu_(node.attrs().get<std::string>("activation") == "Relu"),
       forms_(node.attrs().get<std::string>("forms")),
-      finish_(blocks.of(as_a_.format).finish) {
+      finish_(blocks.of(as_a_.format).finish),
+      fence_(blocks.fence) {
   std::size_t port = 2;
   if (node.attrs().get<bool>("bias")) bias_port_ = port++;
   if (node.attrs().get<bool>("mask")) mask_port_ = port++;
@@ -72,6 +73,8 @@ void Epilogue::Bound::finish(const float* sums, std::int64_t i, std::int64_t j) 
               .signs = past(result<std::uint32_t>('M'), block * k_block),
               .max_norm = past(result<std::uint16_t>('n'), block)});
 }
+
+void Epilogue::Bound::complete_part() const { f_.fence_(); }
 
 void Epilogue::Bound::complete() const {
   if (column_sums_ == nullptr) return;

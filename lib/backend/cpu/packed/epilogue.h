@@ -26,6 +26,8 @@ class Epilogue {
    public:
     /// Applies it to the accumulators of block (i, j). Thread-safe; blocks may come in any order.
     void finish(const float* sums, std::int64_t i, std::int64_t j) const;
+    /// To be called on each thread after its last block, before others may read its results.
+    void complete_part() const;
     /// Completes the results after the last block: reduces the column sums.
     void complete() const;
 
@@ -54,6 +56,7 @@ class Epilogue {
   std::size_t bias_port_ = 0, mask_port_ = 0;  // 0: none
   std::string forms_;
   Finish finish_;
+  void (*fence_)();
 };
 
 }  // namespace halfstep::backend::cpu::packed

@@ -44,7 +44,7 @@ Prepared prepare_product(const NodeView& node,
             args.in[1].as<std::byte>(),
             args.workspace + epilogue.workspace_bytes(),
             [&](const float* sums, const Product::Place& at) { bound.finish(sums, at.i, at.j); },
-            [](std::int64_t) {});
+            [&](std::int64_t) { bound.complete_part(); });
         bound.complete();
       },
       epilogue.workspace_bytes() + product.workspace_bytes());

@@ -165,10 +165,7 @@ std::vector<Kernel> matmul_kernels() {
       {"BatchMatMulV2", "reference/batch_matmul_v2", executable, prepare_batch_matmul},
       {"BiasAdd", "reference/bias_add", executable, prepare_bias_add, 0b1},
       {"BiasAddGrad", "reference/bias_add_grad", executable, prepare_bias_add_grad},
-      {"CastBiasAddGrad",
-       "reference/cast_bias_add_grad",
-       executable,
-       prepare_cast_bias_add_grad},
+      {"CastBiasAddGrad", "reference/cast_bias_add_grad", executable, prepare_cast_bias_add_grad},
       {"MatMul", "reference/matmul", executable, prepare_matmul},
   };
 }
