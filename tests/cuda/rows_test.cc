@@ -13,9 +13,10 @@
 namespace halfstep::backend::cuda {
 namespace {
 
-/// Ops for matrix units of CPUs; no pass creates them for another backend.
+/// Ops for matrix units of CPUs, and one whose pass asks for a kernel of it; no pass creates them
+/// for another backend.
 const std::set<std::string_view> k_cpu_only{
-    "PackOperand", "PackedVariable", "PackedMatMul", "PackedMatMulUpdate"};
+    "PackOperand", "PackedVariable", "PackedMatMul", "PackedMatMulUpdate", "CastBiasAddGrad"};
 
 }  // namespace
 
