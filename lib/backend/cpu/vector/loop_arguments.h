@@ -1,6 +1,6 @@
 #pragma once
-// The conversions of runs, and the arguments of loops over channels, rows, windows and scores
-// (loops.h).
+// The conversions of runs, the loops of batch normalization, and the arguments of loops over
+// channels, rows, windows and scores (loops.h).
 
 #include <cstdint>
 
@@ -17,6 +17,40 @@ using Scale = void (*)(float* y, const void* x, float factor, std::int64_t n);
 struct NormChannels {
   const float *mean, *gain, *offset;
   float least = 0;  ///< y rounds to a value above 0 exactly if it is above this
+};
+
+/// Loops over rows of channels, whose untyped values are in one dtype; see isa/norm.inc.
+struct NormLoops {
+  bool wide_results;  ///< untyped results are float32
+  void (*moments)(float* s1,
+                  float* s2,
+                  const void* x,
+                  const float* shift,
+                  std::int64_t rows,
+                  std::int64_t columns);
+  // [0] without, [1] with a ReLU after the normalization.
+  void (*comoments[2])(float* s1,
+                       float* s2,
+                       const void* dy,
+                       const void* x,
+                       const NormChannels& p,
+                       std::int64_t rows,
+                       std::int64_t columns);
+  // [2]: `side` is added before the ReLU.
+  void (*normalize[3])(void* z,
+                       const void* x,
+                       const void* side,
+                       const NormChannels& p,
+                       std::int64_t rows,
+                       std::int64_t columns);
+  void (*normalize_grad[2])(void* dx,
+                            const void* dy,
+                            const void* x,
+                            const NormChannels& p,
+                            const float* a,
+                            const float* b,
+                            std::int64_t rows,
+                            std::int64_t columns);
 };
 
 /// A run of a row in layer normalization: y = (x - mean) * inverse * gamma + beta, and its

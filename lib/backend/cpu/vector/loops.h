@@ -48,40 +48,6 @@ struct UpdateRow {
   Update flagged = nullptr;
 };
 
-/// Loops over rows of channels, whose untyped values are in one dtype; see isa/norm.inc.
-struct NormLoops {
-  bool wide_results;  ///< untyped results are float32
-  void (*moments)(float* s1,
-                  float* s2,
-                  const void* x,
-                  const float* shift,
-                  std::int64_t rows,
-                  std::int64_t columns);
-  // [0] without, [1] with a ReLU after the normalization.
-  void (*comoments[2])(float* s1,
-                       float* s2,
-                       const void* dy,
-                       const void* x,
-                       const NormChannels& p,
-                       std::int64_t rows,
-                       std::int64_t columns);
-  // [2]: `side` is added before the ReLU.
-  void (*normalize[3])(void* z,
-                       const void* x,
-                       const void* side,
-                       const NormChannels& p,
-                       std::int64_t rows,
-                       std::int64_t columns);
-  void (*normalize_grad[2])(void* dx,
-                            const void* dy,
-                            const void* x,
-                            const NormChannels& p,
-                            const float* a,
-                            const float* b,
-                            std::int64_t rows,
-                            std::int64_t columns);
-};
-
 template <class Row>
 struct Rows {
   const Row* first;
