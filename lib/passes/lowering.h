@@ -92,8 +92,9 @@ graph::Graph group_assignments(const graph::Graph& graph, const Target& target);
 
 /// Turns each 16-bit MatMul into a PackedMatMul over packed operands where packing pays, and where
 /// share_widened would not make it a float32 MatMul that beats packing. An operand that several
-/// matmuls use in the same layout is packed once, directly from float32 when it is a cast (except
-/// from the result of an elementwise op, which fuse_elementwise lets store the cast value).
+/// matmuls use in the same layout, each behind a Reshape of its own or not, is packed once,
+/// directly from float32 when it is a cast (except from the result of an elementwise op, which
+/// fuse_elementwise lets store the cast value).
 graph::Graph pack_matmuls(const graph::Graph& graph, const Target& target);
 
 /// Sets the attribute `float16_products` of float16 convolutions, whose kernels pack operands

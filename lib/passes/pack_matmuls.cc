@@ -85,6 +85,9 @@ bool is_float16_convolution(const graph::Node& node) {
 graph::Graph pack_matmuls(const graph::Graph& graph, const Target& target) {
   Rewriter rewriter(graph);
   std::map<std::tuple<Value, DType, std::int64_t, std::string, bool>, Value> packed;
+  // Of the Reshapes of a value to so many rows, the first: queries, keys and values of an attention
+  // layer are matmuls of one value, each behind a Reshape of its own.
+  std::map<std::pair<Value, std::int64_t>, Value> reshaped;
   Value product;
   const auto pack = [&](std::size_t input, std::string side, std::int64_t products) {
     const graph::Node& node = graph.node(product.node);
@@ -95,6 +98,9 @@ graph::Graph pack_matmuls(const graph::Graph& graph, const Target& target) {
     if (producer.is(graph::ops::k_cast) && graph.type(producer.inputs[0]).dtype == DType::float32 &&
         !is_elementwise(graph.node(producer.inputs[0].node))) {
       x = producer.inputs[0];
+    }
+    if (producer.is(graph::ops::k_reshape)) {
+      x = reshaped.try_emplace({producer.inputs[0], graph.type(x).shape[0]}, x).first->second;
     }
     Value& result = packed[{x, dtype, parts, side, transpose}];
     if (!result.valid()) {

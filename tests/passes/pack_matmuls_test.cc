@@ -84,6 +84,27 @@ TEST_CASE("pack_matmuls: each operand is packed once, straight from float32 wher
   }
 }
 
+TEST_CASE("pack_matmuls: equal Reshapes of a value are packed once, others each") {
+  Graph graph;
+  Builder b(graph, graph::op_table());
+  const Value x = b.placeholder("x", DType::bfloat16, {2, 32, 48});
+  const auto rows = [&](std::int64_t m, std::int64_t k) {
+    const Value w = b.placeholder("w", DType::bfloat16, {k, 40});
+    return b.add("MatMul", {b.add("Reshape", {x, b.ints({m, k})}), w});
+  };
+  graph.fetches() = {{"query", rows(64, 48)},
+                     {"key", rows(64, 48)},
+                     {"value", rows(64, 48)},
+                     {"other", rows(96, 32)}};
+  const Graph packed = pack(graph);
+  CHECK(count(packed, "PackedMatMul") == 4);
+  std::size_t left = 0;
+  for (const graph::Node* node : nodes(packed, "PackOperand")) {
+    left += node->attrs.get<std::string>("side") == "a" ? 1 : 0;
+  }
+  CHECK(left == 2);
+}
+
 TEST_CASE("pack_matmuls: what no kernel would run, and float32, stay as they are") {
   const TwoLayers layers;
   const Graph packed = pack(layers.graph, never);

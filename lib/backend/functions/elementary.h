@@ -18,6 +18,7 @@ struct Ceil : Function<1> {
 
 struct Erf : Function<1> {
   static constexpr const char* op = "Erf";
+  static constexpr bool costly = true;
   template <class Math, class C>
   static constexpr C apply(C x) {
     return Math::erf(x);

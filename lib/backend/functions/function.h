@@ -38,6 +38,9 @@ struct Function {
   static constexpr bool predicate = false;
   /// The result is an operand, negated or not, or a small integer: it needs no rounding.
   static constexpr bool exact = false;
+  /// An element takes so many instructions, of a polynomial and an exponential or more, that
+  /// float32 operands are read more slowly than memory delivers them.
+  static constexpr bool costly = false;
   /// The vector kernels have a loop of it, so their Math has the functions that it calls.
   static constexpr bool vectorized = true;
 };

@@ -9,6 +9,7 @@ namespace halfstep::backend::functions {
 /// linear units", 2016.
 struct Gelu : Function<1> {
   static constexpr const char* op = "Gelu";
+  static constexpr bool costly = true;
   template <class Math, class C>
   static constexpr C apply(C x) {
     return x * Math::normal_cdf(x);
@@ -18,6 +19,7 @@ struct Gelu : Function<1> {
 /// The derivative is Phi(x) + x phi(x), phi the density.
 struct GeluGrad : Function<2> {
   static constexpr const char* op = "GeluGrad";
+  static constexpr bool costly = true;
   template <class Math, class C>
   static constexpr C apply(C dy, C x) {
     const C density = C(0.39894228040143267794) * Math::exp(C(-0.5) * (x * x));
@@ -29,6 +31,7 @@ struct GeluGrad : Function<2> {
 /// sigmoid(2u).
 struct GeluApproximate : Function<1> {
   static constexpr const char* op = "GeluApproximate";
+  static constexpr bool costly = true;
   template <class Math, class C>
   static constexpr C apply(C x) {
     return x * Sigmoid::apply<Math>(doubled<Math>(clipped<Math>(x)));
@@ -48,6 +51,7 @@ struct GeluApproximate : Function<1> {
 
 struct GeluApproximateGrad : Function<2> {
   static constexpr const char* op = "GeluApproximateGrad";
+  static constexpr bool costly = true;
   template <class Math, class C>
   static constexpr C apply(C dy, C x) {
     const C z = GeluApproximate::clipped<Math>(x);

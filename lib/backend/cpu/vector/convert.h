@@ -56,16 +56,25 @@ void split_float16(const Loops& loops,
 struct Source {
   Widen loop = nullptr;
   std::int64_t size = sizeof(float);
+  /// Whether read() prefetches the next n elements: the hardware's prefetcher falls behind where
+  /// hundreds of instructions separate two cache lines of a tensor.
+  bool prefetches = false;
 
   Source() = default;
   /// `dtype`: float32, float16 or bfloat16.
   Source(const Loops& loops, DType dtype)
-      : loop(widen_loop(loops, dtype)), size(static_cast<std::int64_t>(size_bytes(dtype))) {}
+      : loop(widen_loop(loops, dtype)),
+        size(static_cast<std::int64_t>(size_bytes(dtype))),
+        prefetches(loop != nullptr) {}
 
   /// Elements [i, i + n) as float32: the tensor's memory if no conversion is needed, else converted
   /// into `scratch`.
   const float* read(const void* data, std::int64_t i, std::int64_t n, float* scratch) const {
     const auto* x = static_cast<const std::byte*>(data) + i * size;
+    if (prefetches) {
+      constexpr std::int64_t k_line = 64;
+      for (std::int64_t at = n * size; at < 2 * n * size; at += k_line) __builtin_prefetch(x + at);
+    }
     if (loop == nullptr) return reinterpret_cast<const float*>(x);
     loop(scratch, x, n);
     return scratch;

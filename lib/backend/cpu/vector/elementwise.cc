@@ -186,6 +186,9 @@ Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& bo
       to.operands[j] = places[static_cast<std::size_t>(step.operands[j])];
     }
     to.buffer = buffers[i];
+    if (map != nullptr && map->costly) {
+      for (std::size_t j = 0; j < input_count; ++j) inputs[j].prefetch();
+    }
     const bool rounds = read_here[i] && !is_exact(step, map);
     if (map != nullptr) {
       to.loop = rounds ? map->rounded[step.dtype == DType::bfloat16 ? 1 : 0] : map->loop;

@@ -26,6 +26,7 @@ struct MapRow {
   Map loop;
   const char* attribute = nullptr;  ///< name of the attribute for `a`
   bool exact = false;               ///< the result needs no rounding: see functions/function.h
+  bool costly = false;              ///< see functions/function.h
   Map rounded[2] = {};              ///< the result rounded to float16 and to bfloat16
 };
 

@@ -51,6 +51,7 @@ Prepared prepare_map(const NodeView& node, const Capabilities& capabilities) {
   std::array<Operand, k_max_inputs> operands;
   for (std::size_t i = 0; i < inputs(row); ++i) {
     operands[i] = Operand(l, node.input(i).dtype, node.input(i).shape, out.shape);
+    if (row.costly) operands[i].prefetch();
   }
   const Sink sink(l, out.dtype);
   const float a =

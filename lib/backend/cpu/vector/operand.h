@@ -18,6 +18,8 @@ class Operand {
   /// An input of this dtype and shape, broadcast to the shape `output`.
   Operand(const Loops& loops, DType dtype, const Shape& shape, const Shape& output);
 
+  /// Lets read() prefetch the elements behind those that it reads.
+  void prefetch() { source_.prefetches = true; }
   /// Prepares `scratch` for reading `data` in runs of at most `longest`.
   void start(const void* data, float* scratch, std::int64_t longest = k_run) const;
   /// The elements broadcast to the output's elements [i, i + n), n <= k_run; in place or in
