@@ -243,6 +243,26 @@ TEST_CASE("centered rmsprop: a variance that rounds below zero counts as zero") 
   CHECK(w == doctest::Approx(1 - 0.5 * 300 / std::sqrt(1e-6)).epsilon(1e-6));
 }
 
+TEST_CASE("updates: the average of a gradient that is zero ends at zero, not at a subnormal") {
+  for (const bool reference : {true, false}) {
+    CAPTURE(reference);
+    Fixture fixture = reference ? Fixture() : Fixture(backend::cpu_backend(1));
+    const auto scalar = [&](double x) { return fixture.b().scalar(DType::float32, x); };
+    const Value w = fixture.variable("w", tensor(DType::float32, {1}, {1}));
+    const Value average = fixture.variable("average", tensor(DType::float32, {1}, {1}));
+    const Value gradient = fixture.input(Tensor(DType::float32, {1}));
+    fixture.b().add_node("ResourceApplyKerasRMSProp",
+                         {w, average, scalar(1e-3), scalar(0.9), scalar(1e-7), gradient});
+    // 0.9^830 is the smallest normal number. With subnormal results 4 * 2^-149 would stay for ever,
+    // as 0.9 of it rounds to it again.
+    for (int i = 0; i < 1100; ++i) fixture.run();
+    CHECK(values(fixture.held(average))[0] == 0);
+    CHECK(values(fixture.held(w))[0] == 1);
+    const volatile float smallest = std::numeric_limits<float>::min();
+    CHECK(smallest / 2 > 0);  // other arithmetic of the thread is as before
+  }
+}
+
 TEST_CASE("updates: a learning rate of 2^-14 moves a float32 weight of one") {
   Fixture fixture;
   const Value w = fixture.variable("w", tensor(DType::float32, {1}, {1}));

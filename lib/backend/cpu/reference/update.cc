@@ -14,6 +14,7 @@
 #include "backend/cpu/reference/reference.h"
 #include "core/dispatch.h"
 #include "core/parallel.h"
+#include "core/subnormals.h"
 #include "graph/ops/fused_update.h"
 
 namespace halfstep::backend::cpu {
@@ -72,6 +73,7 @@ void apply(const Args& a,
            const Rule& rule) {
   const T* g = a.in[gradient].as<T>();
   parallel_for(a.in[gradient].elements(), k_grain, [&](std::int64_t begin, std::int64_t end) {
+    const FlushSubnormals flush;  // as the vector kernels do
     sweep<T>(begin, end, decay, rule, g, a.in[0].as<T>(), a.in[slot + 1].as<T>()...);
   });
 }

@@ -3,6 +3,10 @@
 // input `ok` is false nothing is written. A FusedUpdate also reads 16-bit gradients, unscales them
 // and packs the new weights, bit-identical to the ops it replaces. Stored dtypes: float32, float16,
 // bfloat16. Bit-identical for every instruction set and number of threads.
+//
+// Subnormal numbers are zeros here. The average of a gradient that has become zero, as behind a
+// ReLU that no sample activates, decays to a subnormal that its factor rounds to itself, and every
+// further step would pay for it.
 
 #include "backend/cpu/vector/update.h"
 
@@ -11,6 +15,7 @@
 #include "backend/cpu/vector/rows.h"
 #include "core/error.h"
 #include "core/parallel.h"
+#include "core/subnormals.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::backend::cpu::vector {
@@ -35,6 +40,7 @@ void UpdateRule::run(float* const* state,
                      const float* gradient,
                      std::int64_t n,
                      const float* scalars) const {
+  const FlushSubnormals flush;
   if (weight_decay != 0) {
     const float decay = weight_decay * scalars[rate];
     float* w = state[0];
