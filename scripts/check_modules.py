@@ -73,8 +73,8 @@ NO_ROWS = ["lib/backend/cpu/onednn/threads.cc", "lib/backend/cpu/onednn/threads_
            "lib/backend/cpu/onednn/threads_openmp.cc", "lib/backend/cpu/onednn/openmp_imports.cc",
            "lib/backend/cpu/onednn/api_v2.cc", "lib/backend/cpu/onednn/api_v3.cc"]
 
-# The file that tells the device's compiler from the processor's, and the one with the processor's
-# hint for spin loops, a single instruction.
+# The file that tells the device's compiler from the processor's, and those with instructions of a
+# processor: for its floating-point control register, and its hint for spin loops.
 DIRECTIVES_ALLOWED = [
     "lib/backend/cuda/kernels/shim/compat.h",
     "lib/core/subnormals.cc",
