@@ -222,6 +222,32 @@ TEST_CASE("vector: all 16-bit patterns widen exactly, and float32 rounds to the 
   }
 }
 
+TEST_CASE("vector: a softmax finds the largest logit of a row, and makes NaN and inf rows of NaN") {
+  for (Isa isa : isas()) {
+    CAPTURE(backend::name(isa));
+    const auto softmax = vector::loops(isa).softmax;
+    for (const std::int64_t columns : {1, 10, 31, 32, 33, 40, 64, 100}) {
+      CAPTURE(columns);
+      std::int64_t wrong = 0;
+      for (std::int64_t at = 0; at < columns; ++at) {
+        const auto row = static_cast<std::size_t>(columns);
+        std::vector<float> y(row), x(row, -200.0F);
+        x[static_cast<std::size_t>(at)] = 300;  // e^300 overflows, e^-500 is 0
+        softmax(y.data(), x.data(), 1, columns);
+        for (std::int64_t c = 0; c < columns; ++c) {
+          wrong += y[static_cast<std::size_t>(c)] != (c == at ? 1.0F : 0.0F);
+        }
+        for (const float bad : {HUGE_VALF, std::numeric_limits<float>::quiet_NaN()}) {
+          x[static_cast<std::size_t>(at)] = bad;
+          softmax(y.data(), x.data(), 1, columns);
+          wrong += std::count_if(y.begin(), y.end(), [](float v) { return !std::isnan(v); });
+        }
+      }
+      CHECK(wrong == 0);
+    }
+  }
+}
+
 TEST_CASE("vector: subnormal numbers anywhere in a run round to the nearest bfloat16") {
   for (Isa isa : isas()) {
     CAPTURE(backend::name(isa));
