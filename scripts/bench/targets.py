@@ -161,7 +161,7 @@ def fill(run):
         table.speedup(f"{name} PyTorch's fastest eager", eager, eagerly, own(modes))
     fill_models(table, run, column if known else None)
     worst = worst_half(run)
-    figure = "every shipped config: 16 bits over float32, the worst"
+    figure = "shipped configs measured here: 16 bits over float32, the worst"
     if worst:
         table.add(figure, 1.0, worst[0]["ratio"], rounds=worst[0]["rounds"], why=worst[1])
     else:
