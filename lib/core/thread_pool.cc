@@ -241,10 +241,12 @@ bool run_team(int size, Team team, FunctionRef<void(int)> body) {
 }
 
 void run_alone(FunctionRef<void()> body) {
-  const TeamMember before = t_member;
+  const struct Restored {
+    TeamMember before = t_member;
+    ~Restored() { t_member = before; }
+  } k_restored;
   t_member = {0, 1, true};
   body();
-  t_member = before;
 }
 
 void team_barrier() {

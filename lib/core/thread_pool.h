@@ -51,7 +51,7 @@ int start_threads(int size);
 bool run_team(int size, Team team, FunctionRef<void(int index)> body);
 
 /// Calls body on the calling thread as the only member of a team of one, which starts no other
-/// team.
+/// team. Errors: those of the body.
 void run_alone(FunctionRef<void()> body);
 
 /// Blocks until all members of the caller's team, which cooperate, have called it. Returns at once

@@ -2,9 +2,11 @@
 
 #include <dlfcn.h>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <ostream>
 #include <string_view>
 
@@ -25,15 +27,16 @@ struct ThreadCountGuard {
   ~ThreadCountGuard() { (void)backend::cpu_backend(before); }
 };
 
-/// Teams of threads that the program's OpenMP functions run during a float32 matmul by oneDNN.
-long teams_of_a_product(int threads) {
+/// Teams of threads that the program's OpenMP functions run during a float32 matmul by oneDNN of
+/// two size x size matrices.
+long teams_of_a_product(int threads, std::int64_t size) {
   const backend::Backend cpu = backend::cpu_backend(threads);
-  const Shape shape{512, 512};
-  OpCase c{.name = "MatMul/512x512x512",
+  const Shape shape{size, size};
+  OpCase c{.name = fmt::format("MatMul/{0}x{0}x{0}", size),
            .op = "MatMul",
            .inputs = {uniform(shape), uniform(shape)},
-           .terms = 512,
-           .magnitude = 4 * std::sqrt(512.0)};
+           .terms = size,
+           .magnitude = 4 * std::sqrt(static_cast<double>(size))};
   for (const backend::Kernel& kernel : backend::cpu::onednn_kernels()) {
     if (kernel.op != "MatMul") continue;
     BuiltCase built = build(c, DType::float32);
@@ -77,14 +80,19 @@ TEST_CASE("onednn threads: convolutions of pieces of a batch agree and start no 
 
 TEST_CASE("onednn threads: its loops reach the pool exactly where that is said") {
   const ThreadCountGuard guard;
-  CHECK(teams_of_a_product(1) == 0);
-  const bool reached = teams_of_a_product(2) > 0;
+  CHECK(teams_of_a_product(1, 512) == 0);
+  const bool reached = teams_of_a_product(2, 512) > 0;
   const backend::OneDnnThreads threads = backend::onednn_threads();
   CAPTURE(threads.runtime);
   CAPTURE(threads.reason);
   CHECK(reached == (threads.runtime == "halfstep's pool"));
   if (reached) CHECK(threads.count == 2);
   CHECK_FALSE(threads.reason.empty());
+}
+
+TEST_CASE("onednn threads: a matmul too small to wake a thread for runs on the calling one") {
+  const ThreadCountGuard guard;
+  CHECK(teams_of_a_product(2, 63) == 0);
 }
 
 TEST_CASE(

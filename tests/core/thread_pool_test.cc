@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <ostream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -111,6 +112,12 @@ TEST_CASE("thread pool: a team inside a team is refused, and a member can run al
       CHECK(alone == size);
     }
   }
+}
+
+TEST_CASE("thread pool: after an exception inside run_alone the thread starts teams again") {
+  CHECK_THROWS_AS(run_alone([] { throw std::runtime_error("body"); }), std::runtime_error);
+  CHECK_FALSE(team_member().in_team);
+  CHECK(runs_each_index_once(2, Team::cooperating));
 }
 
 TEST_CASE("thread pool: workers that sleep wake up for the next team") {

@@ -188,14 +188,6 @@ class ByImages final : public Launch {
     }
   }
 
-  static void on_calling_thread(FunctionRef<void()> body) {
-    if (keeps_to_calling_thread()) {
-      run_alone(body);
-    } else {
-      body();
-    }
-  }
-
   bool is_rest(std::int64_t piece) const {
     return piece + 1 == cut_.pieces && cut_.rest < cut_.images;
   }

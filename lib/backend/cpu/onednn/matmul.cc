@@ -61,8 +61,19 @@ bool spreads_b(const Product& p, Isa isa) {
   return p.y[0] >= k_least && p.y[0] < k_few && p.y[1] % k_bad_row == 0;
 }
 
-Prepared build(const NodeView& node, const Capabilities& capabilities, Arithmetic arithmetic) {
-  const Product p = product(node);
+/// Multiplications that are worth waking other threads for.
+constexpr dnnl::memory::dim k_waking_work = 1 << 18;
+
+bool is_small(const Product& p) {
+  dnnl::memory::dim work = p.b[p.b.size() - 2];
+  for (const dnnl::memory::dim extent : p.y) work *= extent;
+  return work < k_waking_work;
+}
+
+Prepared build_product(const NodeView& node,
+                       const Product& p,
+                       const Capabilities& capabilities,
+                       Arithmetic arithmetic) {
   Program program(node, arithmetic, capabilities);
   const auto a = program.matrix(p.a, p.transpose_a);
   const auto b = program.matrix(p.b, p.transpose_b);
@@ -82,7 +93,16 @@ Prepared build(const NodeView& node, const Capabilities& capabilities, Arithmeti
   program.run(dnnl::matmul(how),
               how.scratchpad_desc(),
               {{DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, dst}});
+  if (is_small(p)) program.keep_to_calling_thread();
   return program.finish();
+}
+
+Prepared build(const NodeView& node, const Capabilities& capabilities, Arithmetic arithmetic) {
+  const Product p = product(node);
+  if (!is_small(p)) return build_product(node, p, capabilities, arithmetic);
+  Prepared prepared;
+  on_calling_thread([&] { prepared = build_product(node, p, capabilities, arithmetic); });
+  return prepared;
 }
 
 }  // namespace

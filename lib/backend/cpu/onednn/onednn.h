@@ -46,6 +46,9 @@ void run_openmp_on_pool(bool on);
 /// inside it too: it runs on core/thread_pool, or has no threads.
 bool keeps_to_calling_thread();
 
+/// Calls body, inside run_alone() where keeps_to_calling_thread().
+void on_calling_thread(FunctionRef<void()> body);
+
 /// Calls body, whose primitives have loops without barriers, as reorders have: on a pool these run
 /// on the threads that are free.
 void run_independent_loops(FunctionRef<void()> body);

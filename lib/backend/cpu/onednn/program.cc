@@ -113,7 +113,14 @@ class Program::Run final : public Steps {
 
   void run_piece(const Args& args, std::byte* shared) override {
     set_addresses(args, shared);
-    for (std::size_t i = first_of_piece; i < steps.size(); ++i) run_step(i, args);
+    const auto run_steps = [&] {
+      for (std::size_t i = first_of_piece; i < steps.size(); ++i) run_step(i, args);
+    };
+    if (on_one_thread) {
+      on_calling_thread(run_steps);
+    } else {
+      run_steps();
+    }
   }
 
   const vector::Loops& loops;
@@ -121,6 +128,7 @@ class Program::Run final : public Steps {
   std::vector<Slot> slots;
   std::vector<std::variant<Primitive, Widen, Narrow, Halve>> steps;
   std::size_t first_of_piece = 0;
+  bool on_one_thread = false;
 
  private:
   void set_addresses(const Args& args, std::byte* shared) {
@@ -262,6 +270,8 @@ void Program::begin_piece() {
   run_->first_of_piece = run_->steps.size();
   section_ = Section::piece;
 }
+
+void Program::keep_to_calling_thread() { run_->on_one_thread = true; }
 
 void Program::lay_out_shared() {
   // Behind the conversions of shared operands, which they read.

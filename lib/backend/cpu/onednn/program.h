@@ -106,6 +106,8 @@ class Program {
   void begin_piece();
   /// Creates the reorders of shared operands, for as many threads as the caller's team may have.
   void lay_out_shared();
+  /// Launches run inside on_calling_thread(), as the primitives must have been created.
+  void keep_to_calling_thread();
 
   PreparedSteps finish_steps();
   Prepared finish() {

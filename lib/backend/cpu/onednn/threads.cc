@@ -110,6 +110,14 @@ bool keeps_to_calling_thread() {
   return runtime().control == Control::pool || runtime().name == "no threads";
 }
 
+void on_calling_thread(FunctionRef<void()> body) {
+  if (keeps_to_calling_thread()) {
+    run_alone(body);
+  } else {
+    body();
+  }
+}
+
 }  // namespace cpu::onednn
 
 OneDnnThreads onednn_threads() {

@@ -244,8 +244,10 @@ Prepared prepare_fused(const NodeView& node, const Capabilities& capabilities) {
   }
   const std::int64_t width = gradient.shape[1];
   const std::int64_t bands = (gradient.shape[0] + packed::k_block - 1) / packed::k_block;
-  // Each part of the bands has a scratch buffer.
-  const std::int64_t parts = std::clamp<std::int64_t>(bands, 1, capabilities.threads);
+  // Each part of the bands has a scratch buffer. A part that is too small to wake a thread for,
+  // as of the 64 x 2 weights of a last layer, would cost more than it saves.
+  const std::int64_t parts = std::clamp<std::int64_t>(
+      std::min(bands, gradient.shape.elements() / k_update_grain), 1, capabilities.threads);
   // At least 2^17 elements per piece, so that the atomic increment to claim one is negligible.
   constexpr std::int64_t k_piece = std::int64_t{1} << 17;
   const std::int64_t pieces =
