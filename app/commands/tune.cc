@@ -129,8 +129,11 @@ std::function<int()> declare_tune(CLI::App& command) {
   const auto state = std::make_shared<TuneFlags>();
   command.add_option(
       "-o,--output", state->output, "file (default: in the user's cache, where runs find it)");
-  add_integer(
-      command, "--rounds", state->rounds, {1, 1000}, "turns of each kernel; the best counts");
+  add_integer(command,
+              "--rounds",
+              state->rounds,
+              {2, 1000},
+              "turns of each kernel; the second shortest counts");
   add_time(command,
            "--max-minutes",
            state->most_minutes,

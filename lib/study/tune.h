@@ -18,7 +18,8 @@ std::vector<backend::Workload> tuned_workloads();
 
 struct TuneOptions {
   std::vector<backend::Workload> workloads = tuned_workloads();
-  /// Turns in which all kernels of a workload are timed one after the other. The best turn is used.
+  /// Turns, at least two, in which all kernels of a workload are timed one after the other. The
+  /// second shortest time is used.
   int rounds = 5;
   /// Workloads with a disturbed kernel (see TuneResult) are measured again, all of them in turn,
   /// until none is left or this time is over. Seconds; 0 measures every workload once.
@@ -39,7 +40,7 @@ struct TuneResult {
   double peak_gflops = 0;  ///< register peak of the fastest unit: the best burst
   /// The register peak on one thread and on all processors that the process may use.
   std::vector<backend::CostModel::Peak> peaks;
-  /// The number of `samples` never timed between two bursts of k_full_rate of the peak or more.
+  /// The number of `samples` not timed twice between two bursts of k_full_rate of the peak or more.
   std::size_t disturbed = 0;
   bool stopped = false;
 };

@@ -31,7 +31,7 @@ std::optional<TuneResult> tune_here(const TuneOptions& options) {
 
 TuneOptions small_workloads() {
   TuneOptions options;
-  options.rounds = 1;
+  options.rounds = 2;
   options.workloads.clear();
   for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
     const std::int64_t products = dtype == DType::float16 ? 3 : 1;
@@ -138,6 +138,19 @@ TEST_CASE("tune: a later and higher rate makes earlier timings disturbed ones") 
   REQUIRE(result);
   CHECK(sizes == std::vector<std::size_t>{3, 1});
   CHECK(result->disturbed == 0);
+}
+
+TEST_CASE("tune: one timing at full rate is not enough") {
+  TuneOptions options = convolutions();
+  options.most_seconds = 0;
+  bool timing = false;
+  int bursts = 0;
+  options.progress = [&](int, std::size_t, std::size_t) { timing = true; };
+  // The bursts around the first timing, as those before all timings, are at full rate.
+  options.burst_rate = [&] { return !timing || ++bursts <= 2 ? 1e9 : 5e8; };
+  const std::optional<TuneResult> result = tune_here(options);
+  REQUIRE(result);
+  CHECK(result->disturbed == result->samples.size());
 }
 
 TEST_CASE("tune: a single burst that seems too fast does not make all timings disturbed ones") {
