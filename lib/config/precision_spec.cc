@@ -42,6 +42,10 @@ constexpr std::array k_checks{Named{ScaleCheck::unscaled, "unscaled"},
 
 }  // namespace
 
+double initial_scale(const LossScaleSpec& spec) {
+  return spec.initial.value_or(spec.compat == Compat::torch ? 65536 : 32768);
+}
+
 void LossScaleSpec::fields(Fields& f) {
   f.choice(
       "mode",
@@ -54,8 +58,9 @@ void LossScaleSpec::fields(Fields& f) {
   const bool fixed = mode == LossScaleMode::fixed;
   f.field("initial",
           initial,
-          {.doc = "The fixed scale, or the first one of a dynamic scale. `loss_scale: 1024` stands "
-                  "for mode fixed with initial 1024. [factor]",
+          {.doc = "The fixed scale, or the first one of a dynamic scale; null: 65536 with `compat: "
+                  "torch`, else 32768. `loss_scale: 1024` stands for mode fixed with initial 1024. "
+                  "[factor]",
            .required = fixed,
            .above = 0});
   f.field("growth_factor",

@@ -37,7 +37,7 @@ enum class ScaleCheck { unscaled, scaled };
 struct LossScaleSpec {
   /// automatic: dynamic when the policy is mixed_float16 or the rewrite's target is float16.
   LossScaleMode mode = LossScaleMode::automatic;
-  double initial = 32768;
+  std::optional<double> initial;  ///< absent: as initial_scale() says
   double growth_factor = 2;
   std::int64_t growth_steps = 2000;
   double backoff_factor = 0.5;
@@ -52,6 +52,9 @@ struct LossScaleSpec {
 
   void fields(Fields& f);
 };
+
+/// The fixed scale, or the first one of a dynamic scale; without `initial` by `compat`.
+double initial_scale(const LossScaleSpec& spec);
 
 /// Changes to one list of the rewrite; ops are named as TensorFlow names them.
 struct ListEdit {

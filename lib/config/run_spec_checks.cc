@@ -154,8 +154,9 @@ class Checks : CheckedSpec {
   void loss_scale() {
     const LossScaleSpec& scale = spec_.precision.loss_scale;
     const std::string_view path = "precision.loss_scale.initial";
-    if (scale.mode == LossScaleMode::fixed && scale.initial < 1) {
-      error(path, fmt::format("a fixed scale must be at least 1, got {}", shortest(scale.initial)));
+    const double initial = initial_scale(scale);
+    if (scale.mode == LossScaleMode::fixed && initial < 1) {
+      error(path, fmt::format("a fixed scale must be at least 1, got {}", shortest(initial)));
     }
     const bool none = scale.mode == LossScaleMode::none;
     const auto idle = [&](std::string_view key, bool changed) {
@@ -174,29 +175,30 @@ class Checks : CheckedSpec {
       idle("max", scale.max != usual.max);
       idle("hysteresis", scale.hysteresis != usual.hysteresis);
       idle("on_overflow", scale.on_overflow != usual.on_overflow);
+      idle("max_consecutive_skips", scale.max_consecutive_skips != usual.max_consecutive_skips);
     }
     if (none) {
       idle("initial", scale.initial != usual.initial);
       return;
     }
     int exponent = 0;
-    if (std::frexp(scale.initial, &exponent) != 0.5) {
+    if (std::frexp(initial, &exponent) != 0.5) {
       warn(k_rounding_scale,
            path,
-           fmt::format("{} is not a power of two, so scaling rounds", shortest(scale.initial)));
+           fmt::format("{} is not a power of two, so scaling rounds", shortest(initial)));
     }
     if (scale.mode == LossScaleMode::fixed) return;
-    if (scale.max && scale.initial > *scale.max) {
-      error(given(path) ? path : "precision.loss_scale.max",
-            fmt::format("the initial scale, {}, is above max, {}",
-                        shortest(scale.initial),
-                        shortest(*scale.max)));
+    if (scale.max && initial > *scale.max) {
+      error(
+          given(path) ? path : "precision.loss_scale.max",
+          fmt::format(
+              "the initial scale, {}, is above max, {}", shortest(initial), shortest(*scale.max)));
     }
-    if (scale.min && scale.initial < *scale.min) {
-      error(given(path) ? path : "precision.loss_scale.min",
-            fmt::format("the initial scale, {}, is below min, {}",
-                        shortest(scale.initial),
-                        shortest(*scale.min)));
+    if (scale.min && initial < *scale.min) {
+      error(
+          given(path) ? path : "precision.loss_scale.min",
+          fmt::format(
+              "the initial scale, {}, is below min, {}", shortest(initial), shortest(*scale.min)));
     }
   }
 

@@ -61,9 +61,9 @@ std::vector<RewriteDecision> decisions(const graph::Graph& given,
     const graph::Node& node = given.node(vertex.node);
     RewriteDecision d;
     d.node = node.name;
-    d.op = node.op;
+    d.op = node.listed_op();
     d.attr = vertex.attr;
-    const std::optional<List> list = lists.of(node.op);
+    const std::optional<List> list = lists.of(node.listed_op());
     d.list = list ? std::string(name(*list)) : "";
     d.paint = name(vertex.paint);
     d.step = name(vertex.step);

@@ -9,7 +9,6 @@ namespace {
 /// loss_scale_optimizer.py, Keras 3 loss_scale_optimizer.py, PyTorch grad_scaler.py.
 struct CompatRow {
   config::Compat compat;
-  double initial;
   double min;
   bool grow_on_equal;
   bool guard_growth;
@@ -19,28 +18,24 @@ struct CompatRow {
 
 constexpr std::array k_compat{
     CompatRow{config::Compat::tf1,
-              32768,
               1,
               false,
               true,
               config::StepCounter::applied,
               config::ScaleCheck::unscaled},
     CompatRow{config::Compat::tf2,
-              32768,
               1,
               false,
               true,
               config::StepCounter::attempted,
               config::ScaleCheck::unscaled},
     CompatRow{config::Compat::keras3,
-              32768,
               0,
               true,
               false,
               config::StepCounter::applied,
               config::ScaleCheck::scaled},
     CompatRow{config::Compat::torch,
-              65536,
               0,
               true,
               true,
@@ -66,11 +61,10 @@ LossScaling resolve_loss_scaling(const config::LossScaleSpec& spec, bool float16
       s.mode = LossScaling::Mode::dynamic;
       break;
   }
-  s.initial = spec.initial;
+  s.initial = config::initial_scale(spec);
   if (spec.compat) {
     for (const CompatRow& row : k_compat) {
       if (row.compat != *spec.compat) continue;
-      if (spec.initial == config::LossScaleSpec{}.initial) s.initial = row.initial;
       s.min = row.min;
       s.grow_on_equal = row.grow_on_equal;
       s.guard_growth = row.guard_growth;

@@ -31,7 +31,8 @@ struct LossScaling {
 };
 
 /// Resolves a config: `automatic` is dynamic when `float16_compute` (policy mixed_float16, or a
-/// rewrite to float16), else none; `compat` sets each field that is absent from the config.
+/// rewrite to float16), else none; `compat` sets those of the fields below that the config may
+/// leave absent.
 LossScaling resolve_loss_scaling(const config::LossScaleSpec& spec, bool float16_compute);
 
 /// The scale inside a graph.

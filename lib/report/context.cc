@@ -29,7 +29,8 @@ Json scalar(const config::Node& node) {
   double real = 0;
   if (const auto [at, error] = std::from_chars(begin, end, real);
       error == std::errc() && at == end) {
-    return number(real);
+    // Words such as NA's "nan" stay text: JSON has no number for them.
+    return std::isfinite(real) ? Json(real) : Json(utf8(text));
   }
   return utf8(text);
 }

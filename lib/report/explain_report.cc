@@ -84,7 +84,7 @@ class PretendedStep {
   PretendedStep(const std::string& gpu, const train::Session& session)
       : backend_(backend::cuda::pretend(compute_capability(gpu))) {
     backend_.capabilities.ranks = session.backend().capabilities.ranks;
-    lowered_ = plan::lower(session.prepared().graph, backend_).graph;
+    lowered_ = plan::lower(session.prepared().graph, backend_, session.lowering()).graph;
   }
 
   Launches launches() const {

@@ -177,11 +177,14 @@ train::StepHistory read_step_history(const StepColumns& columns) {
     point.learning_rate = real(columns.learning_rate[i]);
     point.loss_scale = columns.loss_scale[i];
     history.points.push_back(point);
-    history.samples.push_back(0);
+    const bool counted =
+        columns.loss[i] || std::ranges::any_of(columns.metrics, [i](const auto& metric) {
+          return metric.second[i].has_value();
+        });
+    history.samples.push_back(counted ? 1 : 0);
+    // Of samples that were counted, a mean is missing where it was not finite.
     for (std::size_t k = 0; k < columns.metrics.size(); ++k) {
-      const std::optional<double>& mean = columns.metrics[k].second[i];
-      if (mean) history.samples.back() = 1;
-      history.metrics[k].sums.push_back(mean.value_or(0));
+      history.metrics[k].sums.push_back(real(columns.metrics[k].second[i]));
     }
   }
   return history;

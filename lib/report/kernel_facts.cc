@@ -43,7 +43,7 @@ const Technique* technique_of(std::string_view kernel) {
 
 /// Whether an op sums many terms, so that its accumulation dtype matters.
 bool accumulates(std::string_view op) {
-  static constexpr std::array<std::string_view, 12> k_parts{"MatMul",
+  static constexpr std::array<std::string_view, 15> k_parts{"MatMul",
                                                             "Conv2d",
                                                             "Conv2D",
                                                             "Sum",
@@ -51,6 +51,9 @@ bool accumulates(std::string_view op) {
                                                             "AvgPool",
                                                             "L2Loss",
                                                             "BatchNorm",
+                                                            "BatchMoments",
+                                                            "LayerNorm",
+                                                            "SquaredNorms",
                                                             "Softmax",
                                                             "BiasAddGrad",
                                                             "RNN",

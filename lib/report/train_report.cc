@@ -208,7 +208,7 @@ TrainReport train_report(train::Session& session,
   report.steps = steps_block(result.counters);
   report.samples = {result.counters.samples_seen,
                     result.counters.samples_trained,
-                    result.counters.retried * spec.training.batch_size};
+                    result.counters.samples_retried};
   report.time_to_accuracy = result.time_to_accuracy;
   if (!running) {
     report.exit_code = exit_code(spec, result);

@@ -25,7 +25,8 @@ constexpr JsonFormat k_format{.nonfinite_words = true,
 /// The first contradiction between the counters of a progress; "" for a sound one.
 std::string_view contradiction(const Progress& p) {
   const Counters& c = p.counters;
-  // The batch that a run diverged at counts as skipped, and is not behind it.
+  // Checkpoints of earlier versions count the batch that a run diverged at as skipped, but not as
+  // drawn.
   const std::int64_t at_hand = c.applied + c.skipped - c.ordinal;
   if (at_hand != 0 && at_hand != 1) return "'ordinal' is not applied + skipped";
   if (c.attempted != c.applied + c.skipped + c.retried) {

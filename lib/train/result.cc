@@ -51,6 +51,7 @@ void Counters::fields(Fields& f) {
   f("retried", retried, "attempts repeated with a lower scale");
   f("samples_seen", samples_seen, "in batches drawn");
   f("samples_trained", samples_trained, "in applied steps");
+  f("samples_retried", samples_retried, {.doc = "in repeated attempts", .may_lack = true});
 }
 
 void EpochRecord::fields(Fields& f) {

@@ -40,6 +40,7 @@ struct Counters {
   std::int64_t retried = 0;
   std::int64_t samples_seen = 0;
   std::int64_t samples_trained = 0;
+  std::int64_t samples_retried = 0;  ///< as many times as they were
   void fields(Fields& f);
   bool operator==(const Counters&) const = default;
 };

@@ -50,6 +50,11 @@ void StepRecorder::record_attempt(const StepOutcome& step, Progress& progress) {
     progress.consecutive_skips = 0;
   } else {
     ++(step.retry ? counters.retried : counters.skipped);
+    if (step.retry) {
+      counters.samples_retried += step.time.samples;
+      progress.sums.seconds += step.time.total;
+      progress.train_seconds += step.time.total;
+    }
     ++progress.consecutive_skips;
     const SkippedStep skipped{counters.attempted, step.ordinal, step.retry, step.first_nonfinite};
     append_bounded(progress.skips, skipped, progress.skips_left_out);

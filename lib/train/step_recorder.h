@@ -18,11 +18,10 @@ class StepRecorder {
                std::int64_t first,
                TrainObserver& observer);
 
-  /// Records the attempt: applied or skipped, and changes of the loss scale.
+  /// Records the attempt: applied, skipped or retried, and changes of the loss scale.
   void record_attempt(const StepOutcome& step, Progress& progress);
   /// Records the batch, unless it is retried: counters, sums of the epoch, step history and the
-  /// duration. It comes after record_attempt(), so that a checkpoint of a run that the attempt ends
-  /// does not count the batch. Allocates nothing after the first step of an epoch.
+  /// duration. Allocates nothing after the first step of an epoch.
   void record_batch(const StepOutcome& step, Progress& progress);
 
   /// Sets the step times and numerics of this process.

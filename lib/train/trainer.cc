@@ -169,12 +169,12 @@ bool Trainer::advance_together(std::int64_t steps) {
 void Trainer::record(const StepOutcome& step) {
   Progress& progress = run_.progress;
   recorder_.record_attempt(step, progress);
+  recorder_.record_batch(step, progress);
   const OverflowRules rules(session_.step_spec().loss_scaling, session_.step_spec().on_nonfinite);
   if (std::optional<std::string> why =
           rules.divergence(step, progress.counters.attempted, progress.consecutive_skips)) {
     end(Status::diverged, std::move(*why));
   }
-  recorder_.record_batch(step, progress);
 }
 
 void Trainer::end_epoch(bool partial) {
@@ -231,7 +231,6 @@ void Trainer::end(Status status, std::string message) {
   // An interrupted run continues from its checkpoint, and a completed run can be extended by more
   // steps.
   if (status == Status::interrupted || status == Status::preempted) progress.finished.reset();
-  if (last_step) progress.finished = Status::completed;
   checkpoint();
   progress.finished = status;
 }

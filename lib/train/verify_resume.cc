@@ -12,13 +12,14 @@
 namespace halfstep::train {
 namespace {
 
-/// A run with its own session, observer and trainer.
+/// A run with its own session and trainer.
 struct Part {
   Part(const config::RunSpec& spec,
        const data::Dataset& dataset,
        const backend::Backend& backend,
-       TrainOptions options)
-      : session(spec, dataset, backend), trainer(session, std::move(options), silent) {}
+       TrainOptions options,
+       TrainObserver& observer)
+      : session(spec, dataset, backend), trainer(session, std::move(options), observer) {}
 
   TrainResult finish() {
     while (trainer.advance(1000)) {
@@ -26,9 +27,14 @@ struct Part {
     return trainer.finish();
   }
 
-  TrainObserver silent;
   Session session;
   Trainer trainer;
+};
+
+/// The batches of a run that are done.
+struct BatchesDone : TrainObserver {
+  std::int64_t count = 0;
+  void on_step(const StepInfo& info) override { count = info.counters.ordinal; }
 };
 
 /// Compares epoch means bit for bit; NaN equals NaN.
@@ -62,9 +68,9 @@ ResumeCheck verify_resume(const config::RunSpec& given,
       std::min(spec.training.max_steps.value_or(k_most), 2 * std::min(at_step, k_most / 2));
   TrainOptions options;
   options.evaluate_test = false;
-  Part whole(spec, dataset, backend, options);
+  TrainObserver silent;
+  Part whole(spec, dataset, backend, options, silent);
   ResumeCheck check;
-  check.at_step = at_step;
   check.steps = whole.trainer.total_steps();
   if (at_step >= check.steps) {
     throw UserError(
@@ -75,14 +81,22 @@ ResumeCheck verify_resume(const config::RunSpec& given,
   const TrainResult expected = whole.finish();
 
   options.directory = [&] { return directory; };
-  std::int64_t drawn = 0;
-  TrainOptions first = options;
-  first.requests = [&] { return ++drawn == at_step ? Request::preempt : Request::none; };
-  Part(spec, dataset, backend, first).finish();
+  BatchesDone done;
+  TrainOptions until = options;
+  until.requests = [&] { return done.count >= at_step ? Request::preempt : Request::none; };
+  Part first(spec, dataset, backend, until, done);
+  while (first.trainer.advance(1)) {
+  }
+  if (const TrainResult left = first.trainer.finish(); left.status != Status::preempted) {
+    throw UserError(ErrorKind::config,
+                    {"--at-step", 0, 0, ""},
+                    fmt::format("the run ends before {} batches: {}", at_step, left.message));
+  }
   options.resume = find_checkpoint(directory).value_or("");
-  Part rest(spec, dataset, backend, options);
+  Part rest(spec, dataset, backend, options, silent);
   const TrainResult resumed = rest.finish();
 
+  check.at_step = resumed.segments.back().first_ordinal;
   check.whole_hash = expected.state_hash;
   check.resumed_hash = resumed.state_hash;
   for (const plan::State::Entry& entry : whole.session.state().entries()) {

@@ -22,8 +22,8 @@ struct ResumeCheck {
 
 /// Trains twice as many batches as `at_step` (at most those of the config) without interruption,
 /// and again in two parts: the first writes a checkpoint to `directory`, the second resumes from it
-/// with a new session. Errors: UserError(config) when the run has no batch left after `at_step`; as
-/// Session and Trainer.
+/// with a new session. Errors: UserError(config) when the run has no batch left after `at_step` or
+/// ends before it; as Session and Trainer.
 ResumeCheck verify_resume(const config::RunSpec& spec,
                           const data::Dataset& dataset,
                           const backend::Backend& backend,

@@ -136,7 +136,7 @@ TEST_CASE("run spec: the full print is one line a value, with defaults") {
                                       "  format: null",
                                       "  input: [784]",
                                       "    mode: auto",
-                                      "    initial: 32768",
+                                      "    initial: null",
                                       "metrics: [mean_absolute_error]",
                                       "  early_stopping: null",
                                       "  signal: SIGUSR1"}) {

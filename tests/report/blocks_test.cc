@@ -76,6 +76,18 @@ TEST_CASE("step history: a metric of several counters is computed for each inter
   CHECK(to_json(step_columns(read_step_history(columns))) == to_json(columns));
 }
 
+TEST_CASE("step history: a mean that was not finite does not come back as 0") {
+  train::StepHistory history{1, {}};
+  history.begin(std::vector<std::string>{"accuracy", "mean_squared_error"});
+  history.add({1, 1.0, 1, 0, 0.1, {}}, 8, std::vector{6.0, std::nan("")});
+  StepColumns columns = step_columns(history);
+  columns.metrics[1].second[0] = std::nullopt;  // as a report has it
+  const StepColumns back = step_columns(read_step_history(columns));
+  CHECK(*back.metric("accuracy") == Column{0.75});
+  REQUIRE(back.metric("mean_squared_error")->at(0));
+  CHECK(std::isnan(*back.metric("mean_squared_error")->at(0)));
+}
+
 TEST_CASE("step history: means of metrics, null where no sample is known, and back") {
   train::StepHistory history{1, {}};
   history.points = {{1, 2.0, 1, 0, 0.1, {}}};

@@ -134,5 +134,29 @@ TEST_CASE("timeline: UTC as seconds, epochs end to end") {
   CHECK(times[1].steps == 4);
 }
 
+TEST_CASE("timeline: epochs of a resumed run begin with the process that trained them") {
+  TrainReport report;
+  report.run.started_at = "1970-01-01T00:05:00Z";
+  report.history.epoch = {1, 2, 3};
+  report.history.steps = {4, 4, 4};
+  report.history.train_seconds = {4.0, 4.0, 4.0};
+  report.history.eval_seconds = {1.0, 1.0, 1.0};
+  report.run.segments.resize(3);
+  report.run.segments[0].started_at = "1970-01-01T00:00:10Z";
+  report.run.segments[1].first_ordinal = 6;  // in the middle of the second epoch
+  report.run.segments[1].started_at = "1970-01-01T00:01:40Z";
+  report.run.segments[2].first_ordinal = 8;
+  report.run.segments[2].started_at = "1970-01-01T00:05:00Z";
+  CHECK(start_of(report) == 10);
+  const std::vector<EpochTime> times = epoch_times(report);
+  REQUIRE(times.size() == 3);
+  CHECK(times[0].end == 15);
+  CHECK(times[1].start == 15);
+  CHECK(times[1].trained == 102);
+  CHECK(times[1].end == 103);
+  CHECK(times[2].start == 300);
+  CHECK(times[2].end == 305);
+}
+
 }  // namespace
 }  // namespace halfstep::report

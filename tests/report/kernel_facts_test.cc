@@ -28,6 +28,7 @@ TEST_CASE("kernel facts: the dtype of sums is that of the kernel that ran") {
       Row{"onednn/matmul", "MatMul", "bfloat16", "float32"},
       Row{"packed/amx", "PackedMatMul", "float16", "float32"},
       Row{"vector/reduce", "Sum", "float32", "float32"},
+      Row{"vector/layer_norm", "LayerNormGrad", "bfloat16", "float32"},
       Row{"reference/matmul", "MatMul", "float32", "float64"},
       Row{"reference/pool", "AvgPool", "float16", "float64"},
       Row{"reference/reduce", "Sum", "int32", "int64"},

@@ -257,6 +257,24 @@ TEST_CASE("bad step: without a dynamic scale on_nonfinite decides") {
   }
 }
 
+TEST_CASE("bad step: a run whose weights end as NaN stays a diverged one when it is resumed") {
+  const data::Dataset bad = digits_with_nan();
+  TinyRun tiny;
+  tiny.precision = "{policy: float32, on_nonfinite: apply}";
+  tiny.training = "{epochs: 1, batch_size: 20}";
+  const TemporaryDirectory directory;
+  TrainOptions options = in_directory(directory.path().string());
+  const TrainResult first = Run(tiny.spec(), options, bad).finish();
+  CHECK(first.status == Status::diverged);
+  options.resume = find_checkpoint(directory.path().string()).value_or("");
+  CHECK(Run(tiny.spec(), options, bad).finish().status == Status::diverged);
+  tiny.training = "{epochs: 2, batch_size: 20}";
+  Run longer(tiny.spec(), options, bad);
+  const TrainResult result = longer.finish();
+  CHECK(result.status == Status::diverged);
+  CHECK(result.counters.attempted == first.counters.attempted);
+}
+
 TEST_CASE("bad step: the weights of a stopped run are those before it") {
   const data::Dataset bad = digits_with_nan();
   TinyRun tiny;

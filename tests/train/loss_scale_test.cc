@@ -203,6 +203,7 @@ TEST_CASE("loss scale: single settings win over the compat mode") {
           "bgbgbb",
           {{64, 0}, {64, 1}, {32, 0}, {32, 1}, {32, 0}, {16, 0}}},
       Row{"compat: torch, initial: 8", "b", {{4, 0}}},
+      Row{"compat: torch, initial: 32768", "b", {{16384, 0}}},
   };
   for (const Row& row : rows) {
     CAPTURE(row.settings);

@@ -29,6 +29,29 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("verify_resume: attempts that are retried are no batches") {
+  TinyRun tiny;
+  tiny.precision =
+      "{policy: mixed_float16, loss_scale: {initial: 1099511627776, on_overflow: retry}}";
+  const test::TemporaryDirectory directory;
+  const ResumeCheck check =
+      verify_resume(tiny.spec(), digits(), cpu(), 3, directory.path().string());
+  CHECK(check.equal());
+  CHECK(check.at_step == 3);
+  CHECK(check.steps == 6);
+}
+
+TEST_CASE("verify_resume: a run that ends before the step is refused") {
+  const data::Dataset bad = digits_with_nan();
+  TinyRun tiny;
+  tiny.data = "{name: synthetic_digits, shuffle: false}";
+  tiny.training = "{epochs: 1, batch_size: 20}";
+  const test::TemporaryDirectory directory;
+  CHECK_THROWS_WITH_AS(verify_resume(tiny.spec(), bad, cpu(), 3, directory.path().string()),
+                       doctest::Contains("the run ends before 3 batches"),
+                       UserError);
+}
+
 TEST_CASE("verify_resume: a step behind the end of the run is refused") {
   const test::TemporaryDirectory directory;
   TinyRun tiny;
