@@ -144,9 +144,13 @@ TEST_CASE("packed conv: float16 in halves errs by what it leaves out and float32
         CAPTURE(c.name);
         BuiltCase narrow = build(c, DType::float16);
         const OneKernel one(kernel, cpu.capabilities);
-        const bool grouped = c.name.find("group") != std::string::npos;
-        REQUIRE(one.takes(narrow) == !grouped);
-        if (grouped) continue;
+        // With one position of y the gradients sum too few, or compute many positions of x from it.
+        const bool left = c.name.find("group") != std::string::npos ||
+                          c.name == "Conv2DBackpropFilter/one of everything" ||
+                          (c.name.starts_with("Conv2DBackprop") &&
+                           c.name.ends_with("window as large as the input"));
+        REQUIRE(one.takes(narrow) == !left);
+        if (left) continue;
         BuiltCase wide = build(c, DType::float64, DType::float16);
         const Tensor got = std::move(one.run(narrow)[0]);
         const Tensor want = std::move(run(wide, backend::cpu_reference())[0]);

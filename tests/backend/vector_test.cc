@@ -142,30 +142,9 @@ TEST_CASE("vector: a kernel that may write over an input gives the same there") 
       for (DType dtype : dtypes_of(c)) {
         BuiltCase built = build(c, dtype);
         if (!one.takes(built)) continue;
-        const backend::NodeView node{built.graph, built.graph.node(built.node)};
-        const std::vector<Tensor> want = one.run(built);
-        for (std::size_t shared = 0; shared < node.inputs(); ++shared) {
-          const bool fits = node.input(shared).shape == node.output().shape &&
-                            size_bytes(node.input(shared).dtype) == size_bytes(node.output().dtype);
-          if ((kernel.inplace >> shared & 1U) == 0 || !fits) continue;
-          CAPTURE(c.name);
-          CAPTURE(name(dtype));
-          CAPTURE(shared);
-          std::vector<Tensor> inputs = evaluate(
-              built.graph, backend::cpu_reference(), built.inputs, built.feeds, built.variables);
-          std::vector<TensorView> in, out;
-          for (const Tensor& tensor : inputs) in.push_back(tensor.view());
-          std::vector<Tensor> others;
-          for (std::size_t port = 0; port < node.outputs(); ++port) {
-            others.emplace_back(node.output(port).dtype, node.output(port).shape);
-            out.push_back(others.back().view());
-          }
-          out[0] = in[shared];
-          out[0].dtype = node.output().dtype;
-          run_kernel(kernel, node, capabilities(), in, out);
-          const Comparison same = compare_bits(out[0], want[0].view());
-          CHECK_MESSAGE(same, same.text);
-        }
+        CAPTURE(c.name);
+        CAPTURE(name(dtype));
+        check_in_place(kernel, capabilities(), built);
       }
     }
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <ostream>
 
 #include "backend/cpu/kernels.h"
@@ -340,6 +341,45 @@ int check_against_reference(const backend::Kernel& kernel,
     }
   }
   return taken;
+}
+
+void check_in_place(const backend::Kernel& kernel,
+                    const backend::Capabilities& capabilities,
+                    BuiltCase& built) {
+  const backend::NodeView node{built.graph, built.graph.node(built.node)};
+  // With the input `again`, where it is another one, in the memory of the input `shared`.
+  const auto result = [&](std::size_t shared, std::size_t again, bool in_place) {
+    std::vector<Tensor> inputs =
+        evaluate(built.graph, backend::cpu_reference(), built.inputs, built.feeds, built.variables);
+    std::vector<TensorView> in, out;
+    for (const Tensor& tensor : inputs) in.push_back(tensor.view());
+    in[again] = in[shared];
+    std::vector<Tensor> outputs;
+    for (std::size_t port = 0; port < node.outputs(); ++port) {
+      outputs.emplace_back(node.output(port).dtype, node.output(port).shape);
+    }
+    for (const Tensor& tensor : outputs) out.push_back(tensor.view());
+    if (in_place) out[0].data = in[shared].data;
+    run_kernel(kernel, node, capabilities, in, out);
+    Tensor y(out[0].dtype, out[0].shape);
+    std::memcpy(y.view().data, out[0].data, y.bytes());
+    return y;
+  };
+  for (std::size_t shared = 0; shared < node.inputs(); ++shared) {
+    const graph::TensorType& type = node.input(shared);
+    const bool fits = type.shape == node.output().shape &&
+                      size_bytes(type.dtype) == size_bytes(node.output().dtype);
+    if ((kernel.inplace >> shared & 1U) == 0 || !fits) continue;
+    for (std::size_t again = 0; again < node.inputs(); ++again) {
+      if (node.input(again) != type) continue;
+      CAPTURE(kernel.name);
+      CAPTURE(shared);
+      CAPTURE(again);
+      const Comparison same =
+          compare_bits(result(shared, again, true).view(), result(shared, again, false).view());
+      CHECK_MESSAGE(same, same.text);
+    }
+  }
 }
 
 }  // namespace halfstep::testing

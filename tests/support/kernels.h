@@ -57,4 +57,10 @@ int check_against_reference(const backend::Kernel& kernel,
                             const backend::Capabilities& capabilities,
                             const std::vector<OpCase>& cases);
 
+/// Runs the case with the result in the memory of each input that `kernel` allows, also where that
+/// input occurs a second time, and compares the bits with those of a result in memory of its own.
+void check_in_place(const backend::Kernel& kernel,
+                    const backend::Capabilities& capabilities,
+                    BuiltCase& built);
+
 }  // namespace halfstep::testing

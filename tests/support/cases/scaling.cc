@@ -24,6 +24,10 @@ std::vector<OpCase> scaling_cases() {
     }
   }
   add("AllFinite",
+      "divided by 1024",
+      {typed(uniform({301}, -3e38, 3e38), DType::float32), typed(number(1024), DType::float32)},
+      {{"unscaled", true}, {"reciprocal", true}});
+  add("AllFinite",
       "several",
       {uniform({3, 5}), typed(uniform({}), DType::float16), indices({2}, 0, 9), uniform({0})});
 

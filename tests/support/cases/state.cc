@@ -16,14 +16,19 @@ std::vector<OpCase> state_cases() {
     cases.push_back({.name = fmt::format("Cast/{}", name(to)),
                      .op = "Cast",
                      .attrs = {{"DstT", to}},
-                     .inputs = {uniform({3, 7, 5}, 0, 50)},
-                     .magnitude = 64,
+                     .inputs = {uniform({3, 7, 5}, -50, 350)},
+                     .magnitude = 350,
                      .check_gradient = to == DType::float64});
-    if (!is_floating(to)) continue;
     cases.push_back({.name = fmt::format("Cast/{} special", name(to)),
                      .op = "Cast",
                      .attrs = {{"DstT", to}},
                      .inputs = {special({41})},
+                     .check_gradient = false});
+    cases.push_back({.name = fmt::format("Cast/{} of large values", name(to)),
+                     .op = "Cast",
+                     .attrs = {{"DstT", to}},
+                     .inputs = {uniform({3, 41}, -1e10, 1e10)},
+                     .magnitude = 1e10,
                      .check_gradient = false});
   }
   for (std::string_view op : {"AssignVariableOp", "AssignAddVariableOp"}) {

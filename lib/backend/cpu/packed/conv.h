@@ -15,7 +15,7 @@
 
 namespace halfstep::backend::cpu::packed {
 
-/// Conv2D, Conv2DBias and both gradients without groups, images of at most 1 MiB.
+/// Conv2D, Conv2DBias and both gradients without groups, images and grids of at most 1 MiB.
 Accepts accepts_conv(const NodeView& node);
 
 /// Whether tap `k` is on an input cell for at least one output. A tap that is not contributes

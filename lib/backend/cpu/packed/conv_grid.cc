@@ -1,5 +1,7 @@
 #include "backend/cpu/packed/conv_grid.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "backend/cpu/packed/conv.h"
@@ -81,6 +83,19 @@ namespace {
 
 constexpr std::int64_t k_max_grid_bytes = 1 << 20;  // stays in the second-level cache
 
+/// Of the gradient of x, the most positions that are computed for each one of y. Where windows
+/// reach far beyond y, as one of 7 x 7 that takes all of its image, most products are of zeros.
+constexpr std::int64_t k_most_positions_per_output = 4;
+/// Of the gradient of the filter, the fewest positions of an image that are summed: a k block holds
+/// 32.
+constexpr std::int64_t k_least_summed_positions = 4;
+
+/// The positions of an axis that the gradient of x computes, and the cells of y's grid under them.
+std::int64_t positions_of_x(const WindowAxis& a) { return divide_up(a.input, a.stride); }
+std::int64_t cells_under_x(const WindowAxis& a) {
+  return positions_of_x(a) + divide_up(a.extent() - 1, a.stride);
+}
+
 ConvResult result_of(const NodeView& node) {
   if (node.node.is(graph::ops::k_conv2d_backprop_input)) return ConvResult::x;
   return node.node.is(graph::ops::k_conv2d_backprop_filter) ? ConvResult::w : ConvResult::y;
@@ -108,8 +123,17 @@ Accepts accepts_conv(const NodeView& node) {
       (g.window.height.input + g.window.height.pad_before + g.window.height.pad_after) *
       (g.window.width.input + g.window.width.pad_before + g.window.width.pad_after);
   const std::int64_t y = g.window.height.output * g.window.width.output;
-  if (std::max(x * g.inputs, y * g.outputs) * k_value_bytes > k_max_grid_bytes) {
+  const std::int64_t under_x = cells_under_x(g.window.height) * cells_under_x(g.window.width);
+  if (std::max(x * g.inputs, (result == ConvResult::x ? under_x : y) * g.outputs) * k_value_bytes >
+      k_max_grid_bytes) {
     return Accepts::no("an image larger than the second-level cache");
+  }
+  if (result == ConvResult::x && positions_of_x(g.window.height) * positions_of_x(g.window.width) >
+                                     k_most_positions_per_output * y) {
+    return Accepts::no("windows that reach far beyond y");
+  }
+  if (result == ConvResult::w && y < k_least_summed_positions) {
+    return Accepts::no(fmt::format("sums of {} positions an image", y));
   }
   // Offsets into images and filters are 32-bit integers.
   if (g.window.height.size * g.window.width.size * g.inputs * g.outputs >

@@ -211,9 +211,8 @@ struct Adagrad : Options {
   void run(const Args& a) const {
     using C = Compute<T>;
     const C lr = scalar<T>(a, 2), epsilon = scalar<T>(a, 3);
-    const C share = update_slots ? C{1} : C{0};
-    apply<T>(a, 4, k_one_slot, decay(lr), [=](C g, C& w, C& accum) {
-      accum += share * (g * g);
+    apply<T>(a, 4, k_one_slot, decay(lr), [=, update = update_slots](C g, C& w, C& accum) {
+      if (update) accum += g * g;
       w -= lr * g / std::sqrt(accum + epsilon);
     });
   }

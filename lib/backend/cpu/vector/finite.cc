@@ -48,9 +48,11 @@ void check_parts(const TensorView& x, std::atomic<bool>& good, const Check& chec
 Prepared prepare_all_finite(const NodeView& node, const Capabilities& capabilities) {
   const Loops& l = loops(capabilities.isa);
   const bool unscaled = node.attrs().get<bool>("unscaled");
-  return launch([&l, unscaled](const Args& args) {
+  const bool reciprocal = node.attrs().get<bool>("reciprocal");
+  return launch([&l, unscaled, reciprocal](const Args& args) {
     std::atomic<bool> good{true};
-    const float factor = unscaled ? *args.in.back().as<float>() : 1;
+    const float given = unscaled ? *args.in.back().as<float>() : 1;
+    const float factor = reciprocal ? 1 / given : given;
     for (const TensorView& x : args.in.first(args.in.size() - (unscaled ? 1 : 0))) {
       if (!is_computed(x.dtype)) continue;
       if (std::abs(factor) <= 1) {

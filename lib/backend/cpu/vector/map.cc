@@ -135,10 +135,13 @@ Prepared prepare_add_n(const NodeView& node, const Capabilities& capabilities) {
         const std::int64_t length = std::min(k_run, end - i);
         const float* x[2] = {source.read(args.in[0].data, i, length, sum), nullptr};
         float* y = sink.place(args.out[0].data, i, sum);
-        for (const TensorView& in : args.in.subspan(1)) {
-          x[1] = source.read(in.data, i, length, scratch);
-          add(y, x, length, 0);
-          x[0] = y;
+        // The result may be in the memory of the first input, which may occur again: only the last
+        // addition writes there.
+        for (std::size_t j = 1; j < args.in.size(); ++j) {
+          x[1] = source.read(args.in[j].data, i, length, scratch);
+          float* to = j + 1 == args.in.size() ? y : sum;
+          add(to, x, length, 0);
+          x[0] = to;
         }
         if (args.in.size() == 1 && x[0] != y) std::copy_n(x[0], length, y);
         sink.store(args.out[0].data, i, length, y);

@@ -145,7 +145,7 @@ struct Adagrad : Rule<C> {
   bool update_slots = true;
   __device__ void operator()(C g, C& w, C* s) const {
     const auto& n = this->numbers;
-    s[0] += (update_slots ? C(1) : C(0)) * (g * g);
+    if (update_slots) s[0] += g * g;
     w -= n.rate * g / std::sqrt(s[0] + n.epsilon);
   }
 };
