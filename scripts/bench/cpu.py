@@ -65,6 +65,12 @@ WORKLOADS = [
     ("encoder", 32, 1.0, 4, ("float32", "bfloat16")),
     ("lstm_rows", 128, 0.3, 4, ("float32", "bfloat16")),
     ("cifar10_resnet", 128, 0.5, 4, ("bfloat16",)),
+    ("gru_rows", 128, 0.3, 4, ()),
+    ("transformer_patches", 128, 0.3, 4, ()),
+    ("char_lm", 32, 0.3, 4, ()),
+    ("char_lstm", 32, 0.5, 4, ()),
+    ("conv3d_clips", 64, 0.5, 4, ()),
+    ("tabular", 32, 0.1, 4, ()),
 ]
 # JAX's matmuls on a CPU use no bfloat16 unit: a larger step of guide_4096 takes ten seconds.
 LARGEST_JAX = 1024
