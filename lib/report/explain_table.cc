@@ -218,7 +218,7 @@ std::string predictions(const Explanation& e, bool verbose) {
       times += fmt::format("{}{} {:.3g} us", times.empty() ? "" : ", ", kernel, seconds * 1e6);
     }
     text += fact("predicted",
-                 fmt::format("{} runs on {}: {} (one thread, {} samples)",
+                 fmt::format("{} runs on {}: {} (one thread, {} samples, operands packed before)",
                              op.row.name,
                              op.row.kernel,
                              times,
