@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
-#include "core/files.h"
 #include "core/log.h"
 #include "environment.h"
 #include "nn/step_graph.h"
@@ -225,6 +224,7 @@ LoadedConfig load_config(const RunOptions& options) {
   const std::vector<config::Override> overrides = flag_overrides(options, loaded.overrides);
   config::LoadOptions load;
   load.environment = environment;
+  load.texts = &loaded.texts;
   const config::Node node = config::assemble(options.configs, overrides, diagnostics, load);
   loaded.spec = config::parse_run_spec(node, diagnostics);
   nn::read_step_spec(loaded.spec, diagnostics);
@@ -232,7 +232,6 @@ LoadedConfig load_config(const RunOptions& options) {
   loaded.spec.precision.tensorflow_variables =
       environment_with_prefix(precision::k_variable_prefix);
   loaded.path = options.configs.front();
-  for (const std::string& file : options.configs) loaded.texts.push_back(read_file(file));
   return loaded;
 }
 

@@ -5,9 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
+#include <utility>
 
-#include "core/files.h"
 #include "core/hash.h"
 #include "core/log.h"
 #include "core/system.h"
@@ -77,18 +76,15 @@ std::optional<report::RunDirectory> study_directory(const RunOptions& options,
   return directory;
 }
 
-report::RunInfo study_info(const RunOptions& options,
-                           const std::vector<std::string>& overrides,
+report::RunInfo study_info(std::vector<std::string> configs,
+                           std::vector<std::string> overrides,
                            const std::optional<report::RunDirectory>& directory) {
   report::RunInfo run;
   run.started_at = utc_now();
   run.directory = directory ? directory->path() : "";
-  run.overrides = overrides;
+  run.overrides = std::move(overrides);
   run.command = command_words();
-  for (const std::string& file : options.configs) {
-    std::error_code error;
-    if (std::filesystem::is_regular_file(file, error)) run.configs.push_back(read_file(file));
-  }
+  run.configs = std::move(configs);
   run.id = Hasher().add(run.started_at).add(run.directory).add(host_name()).hex().substr(0, 12);
   return run;
 }

@@ -50,8 +50,9 @@ std::optional<report::RunDirectory> study_directory(const RunOptions& options,
                                                     const config::RunSpec& spec,
                                                     KeepStudy keep);
 
-report::RunInfo study_info(const RunOptions& options,
-                           const std::vector<std::string>& overrides,
+/// `configs` are the texts of the config files.
+report::RunInfo study_info(std::vector<std::string> configs,
+                           std::vector<std::string> overrides,
                            const std::optional<report::RunDirectory>& directory);
 
 /// With --strict, rejects warnings of any policy before anything is written or measured. Errors:

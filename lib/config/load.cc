@@ -2,22 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <memory>
 #include <optional>
 
 #include "config/yaml.h"
+#include "core/files.h"
 #include "core/printable.h"
 
 namespace halfstep::config {
 namespace {
-
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
 
 [[noreturn]] void fail(Where where, std::string message, std::string hint = {}) {
   throw UserError(ErrorKind::config, std::move(where), std::move(message), std::move(hint));
@@ -32,18 +25,9 @@ std::string read_bytes(const std::string& path, std::size_t max_bytes) {
          "is a directory, not a config file",
          std::filesystem::exists(inside, ignored) ? fmt::format("did you mean {}?", inside) : "");
   }
-  const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "rb"));
-  if (!file) fail({path, 0, 0, {}}, fmt::format("cannot be read: {}", std::strerror(errno)));
-  std::string text;
-  char block[16384];
-  while (const std::size_t count = std::fread(block, 1, sizeof block, file.get())) {
-    text.append(block, count);
-    if (text.size() > max_bytes) {
-      fail({path, 0, 0, {}}, fmt::format("is larger than {} bytes: not a config", max_bytes));
-    }
-  }
-  if (std::ferror(file.get()) != 0) {
-    fail({path, 0, 0, {}}, fmt::format("cannot be read: {}", std::strerror(errno)));
+  std::string text = read_file(path, max_bytes + 1, ErrorKind::config);
+  if (text.size() > max_bytes) {
+    fail({path, 0, 0, {}}, fmt::format("is larger than {} bytes: not a config", max_bytes));
   }
   return text;
 }
@@ -129,7 +113,9 @@ Node load_text(std::string_view text,
 }
 
 Node load_file(const std::string& path, Diagnostics& diagnostics, const LoadOptions& options) {
-  return load_text(read_bytes(path, options.max_bytes), path, diagnostics, options);
+  const std::string text = read_bytes(path, options.max_bytes);
+  if (options.texts != nullptr) options.texts->push_back(text);
+  return load_text(text, path, diagnostics, options);
 }
 
 Node load_value(std::string_view text, const std::string& origin, Diagnostics& diagnostics) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "config/interpolate.h"
 #include "config/node.h"
@@ -17,6 +18,7 @@ struct LoadOptions {
   std::size_t max_nodes = 100'000;                ///< after aliases are expanded
   std::size_t max_tree_bytes = std::size_t{64} << 20U;  ///< of memory, after aliases are expanded
   int max_depth = 64;
+  std::vector<std::string>* texts = nullptr;  ///< given the text of each file that is read
 };
 
 /// Parses the config in `text`, the content of `file`. The root must be a map. Errors: UserError

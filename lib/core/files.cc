@@ -6,13 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "core/error.h"
@@ -20,9 +19,10 @@
 namespace halfstep {
 namespace {
 
-[[noreturn]] void fail(const std::string& path, std::string_view what) {
-  throw UserError(
-      ErrorKind::data, {path, 0, 0, ""}, fmt::format("cannot {}: {}", what, std::strerror(errno)));
+[[noreturn]] void fail(const std::string& path,
+                       std::string_view what,
+                       ErrorKind kind = ErrorKind::data) {
+  throw UserError(kind, {path, 0, 0, ""}, fmt::format("cannot {}: {}", what, std::strerror(errno)));
 }
 
 /// A file descriptor that closes itself.
@@ -150,16 +150,20 @@ void sync_path(const std::string& path) {
   if (::fsync(file.get()) != 0) fail(path, "flush");
 }
 
-std::string read_file(const std::string& path) {
-  if (std::filesystem::is_directory(path)) {
-    throw UserError(ErrorKind::data, {path, 0, 0, ""}, "is a directory");
+std::string read_file(const std::string& path, std::size_t most, ErrorKind kind) {
+  const Descriptor file(path, O_RDONLY | O_CLOEXEC);
+  if (file.get() < 0) fail(path, "open", kind);
+  std::string text;
+  std::array<char, 65536> block;
+  while (text.size() < most) {
+    const ssize_t got =
+        ::read(file.get(), block.data(), std::min(block.size(), most - text.size()));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(path, "read", kind);
+    if (got == 0) break;
+    text.append(block.data(), static_cast<std::size_t>(got));
   }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail(path, "open");
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (file.bad()) fail(path, "read");
-  return std::move(text).str();
+  return text;
 }
 
 }  // namespace halfstep

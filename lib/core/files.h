@@ -2,9 +2,12 @@
 // Reading whole files, and writing them so that they are complete or absent.
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "core/error.h"
 
 namespace halfstep {
 
@@ -47,7 +50,10 @@ bool make_folder(const std::string& path);
 /// Flushes a file or directory to the disk. Errors: UserError(data).
 void sync_path(const std::string& path);
 
-/// The whole file. Errors: UserError(data).
-std::string read_file(const std::string& path);
+/// The whole file, or its first `most` bytes. A FIFO is read to its end.
+/// Errors: UserError of `kind`, where the file cannot be opened or read.
+std::string read_file(const std::string& path,
+                      std::size_t most = SIZE_MAX,
+                      ErrorKind kind = ErrorKind::data);
 
 }  // namespace halfstep

@@ -173,7 +173,7 @@ TEST_CASE("load: files that are none are named with the reason") {
     return std::string();
   };
   CHECK(failure_of("/no/such/file.yaml") ==
-        "/no/such/file.yaml: error: cannot be read: No such file or directory");
+        "/no/such/file.yaml: error: cannot open: No such file or directory");
   CHECK(failure_of("/") == "/: error: is a directory, not a config file");
   CHECK(failure_of("/dev/null") == "/dev/null: error: holds no config: it is empty");
   const std::string good = (folder() / "good" / "guide.yaml").string();

@@ -295,7 +295,11 @@ TEST_CASE("assemble: files in order, then settings in order") {
       {Override::Kind::set, "seed", "2", "--seed 2"},
   };
   Diagnostics diagnostics;
-  const Node node = assemble(files, settings, diagnostics);
+  std::vector<std::string> texts;
+  LoadOptions options;
+  options.texts = &texts;
+  const Node node = assemble(files, settings, diagnostics, options);
+  CHECK(texts == std::vector{contents(file), contents(over)});
   CHECK(diagnostics.empty());
   CHECK(node.find("seed")->text == "2");
   CHECK(node.find("seed")->where.file == "--seed 2");

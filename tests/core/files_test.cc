@@ -69,6 +69,18 @@ TEST_CASE("files: a FIFO is written through and stays a FIFO") {
   CHECK(S_ISFIFO(mode_of(path)));
 }
 
+TEST_CASE("files: a file is read to its end or to a limit, and an error of a read is one") {
+  const test::TemporaryDirectory folder;
+  const std::string path = folder.file("long");
+  const std::string text(200'000, 'x');
+  write_file_atomically(path, text);
+  CHECK(read_file(path) == text);
+  CHECK(read_file(path, 70'000) == text.substr(0, 70'000));
+  CHECK_THROWS_AS(read_file(folder.file("none")), UserError);
+  CHECK_THROWS_AS(read_file(folder.path().string()), UserError);
+  CHECK_THROWS_AS(read_file("/proc/self/mem"), UserError);  // its first page is not mapped
+}
+
 TEST_CASE("files: a device is written through and a full one is an error") {
   const mode_t null = mode_of("/dev/null");
   const mode_t full = mode_of("/dev/full");
