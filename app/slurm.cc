@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -22,6 +23,9 @@ extern char** environ;
 
 namespace halfstep::app {
 namespace {
+
+/// Set before main() begins.
+const std::chrono::steady_clock::time_point k_process_start = std::chrono::steady_clock::now();
 
 struct Row {
   std::string_view variable;
@@ -176,7 +180,8 @@ void requeue(const config::SlurmSpec& spec, const std::optional<report::SlurmJob
 std::function<train::Request()> requests_within_limit(const config::TrainingSpec& spec) {
   std::optional<double> seconds;
   if (spec.time_limit) {
-    seconds = 60 * *spec.time_limit;
+    const std::chrono::duration<double> age = std::chrono::steady_clock::now() - k_process_start;
+    seconds = 60 * *spec.time_limit - age.count();
   } else if (spec.stop_before_time_limit) {
     const std::optional<report::SlurmJob> job = slurm_job();
     if (job) seconds = seconds_to_job_end(*job);
@@ -186,13 +191,14 @@ std::function<train::Request()> requests_within_limit(const config::TrainingSpec
   const double ahead = spec.stop_before_time_limit.value_or(0);
   if (*seconds <= ahead) {
     // Exit code 75 would make a batch script requeue the job, with the same result.
-    throw UserError(ErrorKind::config,
-                    {"", 0, 0, "training.stop_before_time_limit"},
-                    fmt::format("no time is left to train: the time limit is in {:.0f} s, and "
-                                "training is to end {:.0f} s before it",
-                                *seconds,
-                                ahead),
-                    "a job with a longer limit, or a smaller stop_before_time_limit");
+    throw UserError(
+        ErrorKind::config,
+        {"", 0, 0, ahead > 0 ? "training.stop_before_time_limit" : "training.time_limit"},
+        fmt::format("no time is left to train: the time limit is in {:.0f} s, and "
+                    "training is to end {:.0f} s before it",
+                    std::max(*seconds, 0.0),
+                    ahead),
+        "a longer limit, or a smaller stop_before_time_limit");
   }
   if (!spec.time_limit) {
     log_info("the time limit of the Slurm job is in {:.0f} s; training ends {:.0f} s before it",

@@ -212,4 +212,14 @@ TEST_CASE("slurm: --time-limit ends a run without Slurm") {
   CHECK(final_hash(directory, "run") == final_hash(directory, "whole"));
 }
 
+TEST_CASE("slurm: --time-limit counts from the start of the process") {
+  const TemporaryDirectory directory;
+  write_config(directory, run_of_seconds());
+  // 60 us, which have passed once the config is read.
+  const Finished end = train(directory, "run", {"--time-limit", "1e-6"});
+  CAPTURE(end.err);
+  CHECK(end.exit_code == 2);
+  CHECK(end.err.find("training.time_limit: error: no time is left to train") != std::string::npos);
+}
+
 }  // namespace halfstep::test
