@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "config/spec_checks.h"
+#include "core/printable.h"
 #include "core/ranges.h"
 
 namespace halfstep::config {
@@ -107,6 +109,12 @@ class DataChecks : CheckedSpec {
     if (separator.size() != 1 || separator.find_first_of("\"\r\n") != separator.npos) {
       error("data.table.separator",
             fmt::format("must be one character, and no quote or end of line, got '{}'", separator));
+    }
+    const std::vector<std::string>& columns = table->columns;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (!contains(std::span(columns).first(i), columns[i])) continue;
+      error(fmt::format("data.table.columns[{}]", i),
+            fmt::format("there is another column '{}'", printable(columns[i])));
     }
     if (contains(table->ignore, table->target)) error("data.table.ignore", "holds the target");
     if (contains(table->categorical, table->target)) {

@@ -51,14 +51,35 @@ std::vector<std::string> names_of(const std::vector<ColumnEncoding>& columns) {
   return mapped<std::string>(columns, &ColumnEncoding::name);
 }
 
-/// The texts of rows in the column of a spec, as it reads them.
+/// The texts of rows in the column of a spec, as it reads them; one that is missing is empty where
+/// the table's gaps are filled.
 std::vector<std::string> texts_of(const CsvFile& file,
+                                  const config::TableSpec& table,
                                   const config::TextSpec& spec,
                                   const Rows& rows) {
   std::vector<std::string> texts;
   const std::size_t column = file.column(*spec.column);
-  for (const std::int64_t row : rows) texts.push_back(prepared(file.cell(row, column), spec));
+  for (const std::int64_t row : rows) {
+    const std::string_view cell = file.cell(row, column);
+    const bool filled =
+        table.on_missing == config::OnMissing::fill && contains(table.missing_values, cell);
+    texts.push_back(prepared(filled ? "" : cell, spec));
+  }
   return texts;
+}
+
+/// The weights of rows. Errors: UserError(data) for a negative one.
+Tensor weights_of(const CsvFile& file, const std::string& column, const Rows& rows) {
+  Tensor weights = encode_numbers(file, column, rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const float weight = weights.as<float>()[i];
+    if (weight >= 0) continue;
+    throw UserError(ErrorKind::data,
+                    file.where(rows[i]),
+                    fmt::format("has the weight {}", weight),
+                    "weights are at least 0");
+  }
+  return weights;
 }
 
 /// The first tokens of each text, float32 [texts, length], with 0 behind those of a shorter one.
@@ -86,10 +107,10 @@ struct RowEncoding {
   const std::optional<TextVocabulary>& vocabulary;
 
   Split operator()(const CsvFile& file, const Rows& rows) const {
-    return {text ? padded_ids(texts_of(file, *text, rows), *text, *vocabulary)
+    return {text ? padded_ids(texts_of(file, spec, *text, rows), *text, *vocabulary)
                  : encode_features(file, spec, table, rows),
             encode_target(file, spec, table, rows),
-            weight.empty() ? Tensor() : encode_numbers(file, weight, rows)};
+            weight.empty() ? Tensor() : weights_of(file, weight, rows)};
   }
 };
 
@@ -140,7 +161,7 @@ Dataset load_csv_set(const SetDef&,
   const std::vector<std::string> columns = text               ? std::vector{*text->column}
                                            : options.encoding ? names_of(options.encoding->columns)
                                                               : feature_columns(file, spec);
-  Rows rows = whole_rows(file, spec, columns);
+  Rows rows = whole_rows(file, spec, columns, weight);
   TableEncoding encoding;
   if (options.encoding) {
     encoding = *options.encoding;
@@ -166,7 +187,7 @@ Dataset load_csv_set(const SetDef&,
     Rows fit(rows.begin(), rows.begin() + fitted);
     std::ranges::sort(fit);  // errors name the first line
     if (text) {
-      const std::vector<std::string> texts = texts_of(file, *text, fit);
+      const std::vector<std::string> texts = texts_of(file, spec, *text, fit);
       tell_cut(texts, *text);
       dataset.text = learn_vocabulary(texts, *text, std::numeric_limits<std::int64_t>::max());
     } else {
@@ -180,7 +201,7 @@ Dataset load_csv_set(const SetDef&,
   if (!test.empty()) dataset.test = encode(file, test);
   if (has_test) {
     const CsvFile held_out(files[1], spec);
-    dataset.test = encode(held_out, whole_rows(held_out, spec, columns));
+    dataset.test = encode(held_out, whole_rows(held_out, spec, columns, weight));
   }
   dataset.classes = static_cast<std::int64_t>(encoding.classes.size());
   dataset.class_names = encoding.classes;
@@ -196,7 +217,7 @@ Tensor read_column_texts(const std::string& path,
   const CsvFile file(path, table);
   Rows rows(static_cast<std::size_t>(file.rows()));
   std::iota(rows.begin(), rows.end(), 0);
-  return padded_ids(texts_of(file, spec, rows), spec, vocabulary);
+  return padded_ids(texts_of(file, table, spec, rows), spec, vocabulary);
 }
 
 }  // namespace halfstep::data

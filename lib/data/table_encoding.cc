@@ -177,8 +177,11 @@ std::vector<std::string> feature_columns(const CsvFile& file, const TableSpec& s
 
 std::vector<std::int64_t> whole_rows(const CsvFile& file,
                                      const TableSpec& spec,
-                                     const std::vector<std::string>& columns) {
+                                     const std::vector<std::string>& columns,
+                                     const std::string& weight) {
   std::vector<std::size_t> needed{file.column(spec.target)};
+  if (!weight.empty()) needed.push_back(file.column(weight));
+  const auto never_filled = std::ssize(needed);
   if (spec.on_missing != OnMissing::fill) {
     for (const std::string& name : columns) needed.push_back(file.column(name));
   }
@@ -193,10 +196,11 @@ std::vector<std::int64_t> whole_rows(const CsvFile& file,
           file,
           row,
           fmt::format("there is no value in the column {}", in_quotes(file.columns()[*gap])),
-          *gap == needed.front() ? "data.table.on_missing: skip leaves such rows out"
-                                 : "data.table.on_missing: fill puts the mean, no category or an "
-                                   "empty text, skip leaves "
-                                   "such rows out");
+          gap - needed.begin() < never_filled
+              ? "data.table.on_missing: skip leaves such rows out"
+              : "data.table.on_missing: fill puts the mean, no category or an "
+                "empty text, skip leaves "
+                "such rows out");
     }
   }
   if (rows.empty()) {

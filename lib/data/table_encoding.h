@@ -37,11 +37,13 @@ struct TableEncoding {
 /// are none, or a column that the spec names is not there.
 std::vector<std::string> feature_columns(const CsvFile& file, const config::TableSpec& spec);
 
-/// The rows that have a value in the target and, where the spec does not fill them, in these
-/// columns. Errors: UserError(data) at the first row that is not to be skipped.
+/// The rows that have a value in the target, in the column of weights ("": there is none) and,
+/// where the spec does not fill them, in `columns`. Errors: UserError(data) at the first row that
+/// is not to be skipped.
 std::vector<std::int64_t> whole_rows(const CsvFile& file,
                                      const config::TableSpec& spec,
-                                     const std::vector<std::string>& columns);
+                                     const std::vector<std::string>& columns,
+                                     const std::string& weight);
 
 /// The values of the target, sorted: as numbers if all are numbers. Nothing where they are values
 /// to predict: if `of_values` says so, otherwise if there are other numbers than a few integers.

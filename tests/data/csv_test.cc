@@ -231,7 +231,24 @@ TEST_CASE("csv: a column of weights is not a feature, and is shuffled with its r
   write_bytes(table.options.path, bytes("i,w,y\n1,1,0\n2,many,1\n"));
   CHECK(table.error().find(":3:") != std::string::npos);
   write_bytes(table.options.path, bytes("i,w,y\n1,1,0\n2,-1,1\n"));
-  CHECK(table.error().find("has the weight -1") != std::string::npos);
+  CHECK(contains(table.error(), "t.csv:3: error: has the weight -1"));
+}
+
+TEST_CASE("csv: a missing weight leaves its row out, and cannot be filled") {
+  const QuietLog quiet;
+  Table table("i,w,y\n1,1,0\n2,,1\n3,2,1\n");
+  table.options.sample_weight = "w";
+  for (const OnMissing on_missing : {OnMissing::error, OnMissing::fill}) {
+    table.options.table->on_missing = on_missing;
+    const std::string error = table.error();
+    CAPTURE(error);
+    CHECK(contains(error, "t.csv:3: error: there is no value in the column 'w'"));
+    CHECK(contains(error, "(data.table.on_missing: skip leaves such rows out)"));
+  }
+  table.options.table->on_missing = OnMissing::skip;
+  const Dataset set = table.load();
+  CHECK(set.train.samples() == 2);
+  CHECK(set.left_out == 1);
 }
 
 TEST_CASE("csv: a part of each class is tested on, and the encoding does not see it") {
@@ -332,6 +349,16 @@ TEST_CASE("csv: a column of texts gives the first tokens of each row, padded wit
   CHECK(ids.shape() == Shape{2, 3});
   CHECK(ids.as<float>()[0] == 2);
   CHECK(ids.as<float>()[3] == 0);
+
+  // A missing text is an empty one where gaps are filled.
+  Table gaps("t,y\nNA,0\na,1\n");
+  gaps.options.table->on_missing = OnMissing::fill;
+  gaps.options.text = {.length = 1, .tokens = config::TextTokens::word, .column = "t"};
+  CHECK(gaps.load().text->names == std::vector<std::string>{"<padding>", "<unknown>", "a"});
+  CHECK(rows_of(gaps.load().train) == std::vector<std::vector<double>>{{0, 0}, {2, 1}});
+  CHECK(read_column_texts(
+            gaps.options.path, *gaps.options.table, *gaps.options.text, *gaps.load().text)
+            .as<float>()[0] == 0);
 
   Table bytewise("t,y\nab,1\nc,0\n");
   bytewise.options.text = {.length = 2, .column = "t"};
