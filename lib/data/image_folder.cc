@@ -121,7 +121,6 @@ ImageFolder list_splits(const DataOptions& options, const Listing& root) {
     append(folder.train, static_cast<std::int32_t>(folder.classes.size()), each.pictures);
     folder.classes.push_back(each.name);
   }
-  if (root.folders.size() == 1) return folder;
   if (options.test_split != 0) {
     throw UserError(
         ErrorKind::config,
@@ -142,10 +141,12 @@ ImageFolder list_splits(const DataOptions& options, const Listing& root) {
   return folder;
 }
 
-/// Classes at once, of each of which a part is tested on.
-ImageFolder split_classes(const DataOptions& options, RandomStream& random) {
+/// The classes in a folder, of each of which a part is tested on.
+ImageFolder split_classes(const DataOptions& options,
+                          const std::string& path,
+                          RandomStream& random) {
   ImageFolder folder;
-  for (Class& each : read_classes(options.path)) {
+  for (Class& each : read_classes(path)) {
     const auto label = static_cast<std::int32_t>(folder.classes.size());
     const std::size_t all = each.pictures.size();
     const auto wanted =
@@ -162,8 +163,7 @@ ImageFolder split_classes(const DataOptions& options, RandomStream& random) {
     throw UserError(
         ErrorKind::config,
         options.where,
-        fmt::format(
-            "test_split {} leaves no class of {} a test picture", options.test_split, options.path),
+        fmt::format("test_split {} leaves no class of {} a test picture", options.test_split, path),
         "the largest class has too few pictures");
   }
   return folder;
@@ -201,8 +201,9 @@ ImageForm form_of(const DataOptions& options, const ImageFolder& folder) {
 }
 
 /// Keeps the samples whose pictures have no problem, and warns of the others. Returns their number.
-/// Errors: UserError(data) for a class that is left without a picture.
+/// Errors: UserError(data) for a class without a training picture, and a test set without pictures.
 std::int64_t leave_out(Split& split,
+                       std::string_view name,
                        const std::vector<LabelledPicture>& pictures,
                        const std::vector<std::string>& problems,
                        const ImageFolder& folder,
@@ -225,13 +226,16 @@ std::int64_t leave_out(Split& split,
   constexpr std::size_t k_most_named = 5;
   std::ranges::sort(bad);
   const std::size_t named = std::min(k_most_named, bad.size());
-  log_warning("{}: {} of {} pictures cannot be read and are left out: {}{}",
+  log_warning("{}: {} of {} pictures of {} cannot be read and are left out: {}{}",
               where,
               bad.size(),
               pictures.size(),
+              name,
               fmt::join(std::span(bad).first(named), "; "),
               named < bad.size() ? "; ..." : "");
+  if (kept == 0) throw file_error(where, "has no picture of {} that can be read", name);
   for (const LabelledPicture& picture : pictures) {
+    if (name != k_train) break;
     if (left[static_cast<std::size_t>(picture.label)] > 0) continue;
     throw file_error(where,
                      "has no picture of the class '{}' that can be read",
@@ -292,8 +296,12 @@ Split read_pictures(const std::vector<LabelledPicture>& pictures,
 ImageFolder list_image_folder(const DataOptions& options) {
   const Listing root = list_folder(options.path);
   RandomStream random(options.split_seed, name_key("image_folder", 12));
-  const bool splits = is_split(options.path, root, k_train);
-  ImageFolder folder = splits ? list_splits(options, root) : split_classes(options, random);
+  const bool trains = is_split(options.path, root, k_train);
+  const bool splits = trains && root.folders.size() > 1;
+  ImageFolder folder =
+      splits
+          ? list_splits(options, root)
+          : split_classes(options, trains ? inside(options.path, k_train) : options.path, random);
   shuffle(std::span(folder.train), random);
   return folder;
 }
@@ -340,15 +348,15 @@ Dataset load_image_folder(const SetDef&, const DataOptions& options, std::span<c
   const ImageFolder folder = list_image_folder(options);
   const ImageForm form = form_of(options, folder);
   Dataset dataset;
-  const auto read = [&](const std::vector<LabelledPicture>& pictures) {
+  const auto read = [&](std::string_view name, const std::vector<LabelledPicture>& pictures) {
     std::vector<std::string> problems(pictures.size());
     Split split = read_pictures(
         pictures, form, options.skip_bad_samples ? &problems : nullptr, dataset.pictures);
-    dataset.left_out += leave_out(split, pictures, problems, folder, options.path);
+    dataset.left_out += leave_out(split, name, pictures, problems, folder, options.path);
     return split;
   };
-  dataset.train = read(folder.train);
-  if (!folder.test.empty()) dataset.test = read(folder.test);
+  dataset.train = read(k_train, folder.train);
+  if (!folder.test.empty()) dataset.test = read(k_test, folder.test);
   dataset.classes = static_cast<std::int64_t>(folder.classes.size());
   dataset.class_names = folder.classes;
   dataset.layout = Layout::nhwc;

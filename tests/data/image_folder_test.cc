@@ -102,8 +102,11 @@ TEST_CASE("image folder: a part of each class is tested on, the same for one spl
 TEST_CASE("image folder: folders train and test are the splits") {
   const TempFolder folder;
   write_pets(folder, "train/");
-  write_picture(folder, "test/dogs/a.pgm", 200);
   DataOptions options = formatted("image_folder", folder.path());
+  options.test_split = 0.4;  // of a folder that has only train
+  CHECK(load_dataset(options).test.samples() == 6);
+  options.test_split = 0;
+  write_picture(folder, "test/dogs/a.pgm", 200);
   const Dataset set = load_dataset(options);
   CHECK(set.train.samples() == 15);
   CHECK(values(set.test) == std::vector<int>{200});
@@ -214,7 +217,7 @@ TEST_CASE("image folder: pictures that cannot be decoded are left out where the 
   }
   set_log_sink({});
   CAPTURE(said);
-  CHECK(contains(said, "2 of 16 pictures cannot be read and are left out: "));
+  CHECK(contains(said, "2 of 16 pictures of train cannot be read and are left out: "));
   CHECK(contains(said, "cats/0 has 3 bytes of values"));
   CHECK(contains(said, "dogs/notes.txt is not a picture"));
   // A picture of another size is no damage.
@@ -224,6 +227,17 @@ TEST_CASE("image folder: pictures that cannot be decoded are left out where the 
   const QuietLog quiet;
   for (int i = 0; i < 5; ++i) write_bytes(folder.file("dogs/" + std::to_string(i)), bytes("none"));
   CHECK(contains(message_of(options), "has no picture of the class 'dogs' that can be read"));
+
+  // Only the training pictures need one of each class.
+  const TempFolder splits;
+  write_pets(splits, "train/");
+  write_picture(splits, "test/cats/a.pgm", 7);
+  write_picture(splits, "test/dogs/a.pgm", 8);
+  write_bytes(splits.file("test/dogs/a.pgm"), bytes("none"));
+  options.path = splits.path();
+  CHECK(values(load_dataset(options).test) == std::vector<int>{7});
+  write_bytes(splits.file("test/cats/a.pgm"), bytes("none"));
+  CHECK(contains(message_of(options), "has no picture of test that can be read"));
 }
 
 TEST_CASE("image folder: checksums are over the pictures in the order of their names") {
