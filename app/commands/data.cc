@@ -114,6 +114,19 @@ void name_parts(data::DataOptions& options) {
   options.outputs = std::move(parts.outputs);
 }
 
+/// Refuses a flag whose value `fitting` data alone would use.
+void refuse_unless(bool fitting,
+                   const char* flag,
+                   const std::string& value,
+                   const data::DataOptions& options) {
+  if (fitting || value.empty()) return;
+  throw UserError(ErrorKind::config,
+                  {flag, 0, 0, ""},
+                  fmt::format("means nothing for {}",
+                              options.format.empty() ? "a data set that is known by its name"
+                                                     : "the format " + options.format));
+}
+
 /// The data of a config, or of a name or path.
 data::Dataset described(const Info& flags) {
   if (is_config(flags.name)) {
@@ -137,6 +150,13 @@ data::Dataset described(const Info& flags) {
     options.format = data::format_at(flags.name);
   }
   (options.format.empty() ? options.name : options.path) = flags.name;
+  const bool csv = options.format == "csv";
+  refuse_unless(
+      options.format == "npz" || options.format == "idx", "--layout", flags.layout, options);
+  refuse_unless(csv, "--target", flags.target, options);
+  refuse_unless(csv, "--text-column", flags.text_column, options);
+  refuse_unless(
+      options.format == "text" || !flags.text_column.empty(), "--tokens", flags.tokens, options);
   options.verify = true;
   if (!flags.layout.empty()) options.layout = data::layout_named(flags.layout);
   if (!flags.target.empty()) {
@@ -171,9 +191,9 @@ std::string label_text(const Tensor& labels,
                        std::int64_t i,
                        const std::vector<std::string>& names) {
   const double number = element_as_double(labels.view(), i);
-  const auto index = static_cast<std::size_t>(number);
-  const bool named = labels.dtype() == DType::int32 && index < names.size();
-  return named ? names[index] : fmt::format("{:.6g}", number);
+  const bool named =
+      labels.dtype() == DType::int32 && number >= 0 && number < static_cast<double>(names.size());
+  return named ? names[static_cast<std::size_t>(number)] : fmt::format("{:.6g}", number);
 }
 
 /// How the first samples begin, of data that is neither pictures nor text.

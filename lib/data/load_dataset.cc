@@ -64,7 +64,7 @@ void check_sha256(const Located& found, const DataOptions& options, Dataset& dat
 void check_against(const SetDef& def,
                    const Split& split,
                    const std::string& what,
-                   std::optional<std::int64_t> ignored_label) {
+                   const DataOptions& options) {
   const Shape sample = Shape(split.images.shape().dims().subspan(1));
   const Shape wanted(def.sample_shape);
   if (!def.sample_shape.empty() && sample != wanted) {
@@ -74,7 +74,9 @@ void check_against(const SetDef& def,
         fmt::format(
             "{}: images are {}; {} has {}", what, to_string(sample), def.name, to_string(wanted)));
   }
-  if (def.classes > 0) check_labels(view(split), def.classes, what, ignored_label);
+  if (def.classes == 0) return;
+  check_labels(
+      view(split), def.classes, what, options.ignored_label, options.labels_are_class_numbers);
 }
 
 /// The number of classes derived from the labels: one more than the largest that is not ignored, or
@@ -277,7 +279,7 @@ Dataset load_dataset(const DataOptions& options) {
     }
     const auto& count = split == &dataset.train ? options.train_samples : options.test_samples;
     if (count) keep_first(*split, *count, *what, options.where);
-    check_against(found.def, *split, *what, options.ignored_label);
+    check_against(found.def, *split, *what, options);
     if (!options.allow_nonfinite) check_finite(*split, *what);
   }
   if (!has_test && options.test_samples) {
@@ -294,8 +296,15 @@ Dataset load_dataset(const DataOptions& options) {
   count_named_classes(dataset, options.where);
   if (found.def.classes > 0) dataset.classes = found.def.classes;
   if (dataset.classes == 0) dataset.classes = count_classes(dataset, options.ignored_label);
-  check_labels(view(dataset.train), dataset.classes, train, options.ignored_label);
-  if (has_test) check_labels(view(dataset.test), dataset.classes, test, options.ignored_label);
+  const auto check_classes = [&](const Split& split, const std::string& what) {
+    check_labels(view(split),
+                 dataset.classes,
+                 what,
+                 options.ignored_label,
+                 options.labels_are_class_numbers);
+  };
+  check_classes(dataset.train, train);
+  if (has_test) check_classes(dataset.test, test);
   // Files of a format may hold other classes than the set that the format was made for.
   const bool renamed = options.name.empty() && !options.class_names.empty();
   if (dataset.class_names.empty() && !renamed) {

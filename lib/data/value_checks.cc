@@ -9,7 +9,8 @@ namespace halfstep::data {
 void check_labels(const SplitView& split,
                   std::int64_t classes,
                   std::string_view what,
-                  std::optional<std::int64_t> ignored) {
+                  std::optional<std::int64_t> ignored,
+                  bool can_ignore) {
   if (split.labels.dtype != DType::int32) return;
   const std::span<const std::int32_t> labels(split.labels.as<const std::int32_t>(),
                                              static_cast<std::size_t>(split.labels.elements()));
@@ -21,7 +22,7 @@ void check_labels(const SplitView& split,
         {},
         fmt::format(
             "{}: label {} of sample {} is not in 0..{}", what, labels[i], i / each, classes - 1),
-        "sparse_categorical_crossentropy leaves out labels of its ignore_class");
+        can_ignore ? "sparse_categorical_crossentropy leaves out labels of its ignore_class" : "");
   }
 }
 

@@ -10,11 +10,13 @@
 namespace halfstep::data {
 
 /// Every integer label must be in [0, classes), or the one that the loss ignores; float labels
-/// pass. Errors: UserError(data) naming the first label that is not. `what` is the source it names.
+/// pass. Errors: UserError(data) naming the first label that is not, and the remedy if the loss can
+/// ignore one. `what` is the source it names.
 void check_labels(const SplitView& split,
                   std::int64_t classes,
                   std::string_view what,
-                  std::optional<std::int64_t> ignored = {});
+                  std::optional<std::int64_t> ignored = {},
+                  bool can_ignore = false);
 
 /// Values [first, first + count) of each row of float32 labels must be in [lowest, 1], as the loss
 /// of this name takes them: probabilities from 0 on, or signs from -1 on; NaN passes.

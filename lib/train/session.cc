@@ -115,7 +115,8 @@ void Session::check_labels() const {
           data::check_indices(
               rows->labels, begin, count, *limit, what, output.loss->ignored_class());
         } else {
-          data::check_labels(*rows, *limit, what, output.loss->ignored_class());
+          const bool numbers = output.loss->label_kind() == nn::LabelKind::classes;
+          data::check_labels(*rows, *limit, what, output.loss->ignored_class(), numbers);
         }
       } catch (const UserError& error) {
         for (const Problem& p : error.problems()) diagnostics.error(p.where, p.message, p.hint);

@@ -143,6 +143,22 @@ TEST_CASE("table: a warning names a column of numbers that float16 does not hold
   CHECK_FALSE(holds(good.err, "W122"));
 }
 
+TEST_CASE("data info: flags that the format does not use are refused") {
+  const TemporaryDirectory directory;
+  write_text(directory.file("t.csv"), "x,y\n1,a\n2,b\n");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"t.csv", "--target", "y", "--layout", "nchw"},
+        std::vector<std::string>{"t.csv", "--target", "y", "--tokens", "word"},
+        std::vector<std::string>{"synthetic_digits", "--target", "y"}}) {
+    std::vector<std::string> all{"data", "info"};
+    all.insert(all.end(), words.begin(), words.end());
+    const Finished end = halfstep(all, directory.path());
+    CAPTURE(end.err);
+    CHECK(end.exit_code == 2);
+    CHECK(end.err.find("means nothing for") != std::string::npos);
+  }
+}
+
 TEST_CASE("table: data info shows the columns, and the errors of a config say what is needed") {
   const TemporaryDirectory directory;
   write_text(directory.path() / "fruit.csv", fruit(160, true));

@@ -49,6 +49,15 @@ TEST_CASE("contact sheet: a line shows the first samples of a class, in their or
   }
 }
 
+TEST_CASE("contact sheet: a sample whose label is no class is left out") {
+  Dataset set = pictures(4, 1);
+  set.train.labels.as<std::int32_t>()[1] = -1;  // the first of class 0
+  const Tensor sheet = contact_sheet(set);
+  CHECK(sheet.shape() == Shape{2 + 2 * 4, 52, 1});
+  CHECK(pixel(sheet, 2, 2) == 3);
+  CHECK(pixel(sheet, 6, 2) == 0);
+}
+
 TEST_CASE("contact sheet: numbers are mapped to bytes; other labels give samples in their order") {
   Dataset set = pictures(12, 1, DType::float32);
   set.train.labels = Tensor(DType::float32, {12});

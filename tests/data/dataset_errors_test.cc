@@ -92,8 +92,13 @@ TEST_CASE("dataset: a named set must be what its name says") {
   Tensor labels = labels_below(5, 4);
   labels.as<std::uint8_t>()[3] = 10;
   write_idx(folder.file("mnist/" + std::string(k_test_labels)), labels.view());
-  CHECK(contains(error_of([&] { load_dataset(named("mnist", {folder.path()})); }),
-                 "test set: label 10 of sample 3 is not in 0..9"));
+  DataOptions options = named("mnist", {folder.path()});
+  for (const bool class_numbers : {false, true}) {
+    options.labels_are_class_numbers = class_numbers;
+    const std::string error = error_of([&] { load_dataset(options); });
+    CHECK(contains(error, "test set: label 10 of sample 3 is not in 0..9"));
+    CHECK(contains(error, "ignore_class") == class_numbers);
+  }
 
   write_idx(folder.file("mnist/" + std::string(k_test_labels)), labels_below(5, 4).view());
   write_idx(folder.file("mnist/" + std::string(k_test_images)),
