@@ -112,12 +112,10 @@ std::string plain_name(std::string_view word) {
     if (depth == 0) name += c;
     if (c == ']') --depth;
   }
-  if (const std::size_t at = name.find("_initializer."); at != std::string::npos) {
-    return name.substr(at + 1);
+  for (const char* part : {"_initializer.", "_regularizer."}) {
+    if (const std::size_t at = name.find(part); at != std::string::npos) return name.substr(at + 1);
   }
-  const std::size_t at = name.find("_regularizer.");
-  const std::size_t dot = at == std::string::npos ? at : name.rfind('.', at);
-  return dot == std::string::npos ? name : name.substr(dot + 1);
+  return name;
 }
 
 std::vector<Entry> find_whole(const std::vector<Topic>& topics, const std::string& name) {

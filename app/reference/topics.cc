@@ -107,14 +107,6 @@ Entry regularizer_entry() {
   entry.facts.push_back({"dtypes", "summed in float32"});
   entry.facts.push_back({"example", "kernel_regularizer: {l2: 1e-4}"});
   entry.arguments = config::describe_struct(nn::RegularizerSpec());
-  for (const std::string_view name : {"kernel_regularizer",
-                                      "bias_regularizer",
-                                      "activity_regularizer",
-                                      "beta_regularizer",
-                                      "gamma_regularizer",
-                                      "depthwise_regularizer"}) {
-    entry.prefixes.emplace_back(name);
-  }
   return entry;
 }
 

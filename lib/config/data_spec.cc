@@ -230,7 +230,6 @@ void DataSpec::fields(Fields& f) {
                   "a processor to it, else 0. [batches]",
            .min = 0,
            .max = 1024});
-  constexpr double k_most_samples = 1e9;
   f.field("train_samples",
           train_samples,
           {.doc = "Training samples of synthetic_digits and moving_digits; null: 60000. [samples]",

@@ -13,7 +13,7 @@ namespace halfstep::config {
 namespace {
 
 /// Settings without influence on the weights of any step. A section includes all its fields.
-constexpr std::array<std::string_view, 22> k_free{"name",
+constexpr std::array<std::string_view, 23> k_free{"name",
                                                   "version",
                                                   "report",
                                                   "slurm",
@@ -31,6 +31,7 @@ constexpr std::array<std::string_view, 22> k_free{"name",
                                                   "training.validation_batch_size",
                                                   "training.checkpoint_every",
                                                   "training.keep",
+                                                  "training.keep_best",
                                                   "training.target",
                                                   "training.stop_at_target",
                                                   "training.time_limit",

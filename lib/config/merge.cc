@@ -21,11 +21,24 @@ struct Rivals {
   std::string_view path;
   std::array<std::string_view, 4> one;
   std::array<std::string_view, 4> other;
+  /// Keys that go with the other form, and do not choose it by themselves.
+  std::array<std::string_view, 9> with_other;
 };
 
 constexpr std::array k_rivals{
-    Rivals{"data", {"name"}, {"format", "path", "sha256", "table"}},
-    Rivals{"model", {"input", "layers"}, {"inputs", "blocks", "nodes", "outputs"}},
+    Rivals{"data",
+           {"name"},
+           {"format", "path", "sha256", "table"},
+           {"layout",
+            "text",
+            "test_split",
+            "split_seed",
+            "image_size",
+            "channels",
+            "resize",
+            "on_bad_sample",
+            "sample_weight"}},
+    Rivals{"model", {"input", "layers"}, {"inputs", "blocks", "nodes", "outputs"}, {}},
 };
 
 bool has_any(const Node& map, std::span<const std::string_view> keys) {
@@ -46,7 +59,10 @@ void drop_rivals(Node& base, const Node& over, std::string_view path) {
     if (rivals.path != path) continue;
     const bool one = has_any(over, rivals.one);
     const bool other = has_any(over, rivals.other);
-    if (one && !other) erase(base, rivals.other);
+    if (one && !other) {
+      erase(base, rivals.other);
+      erase(base, rivals.with_other);
+    }
     if (other && !one) erase(base, rivals.one);
   }
 }
@@ -54,8 +70,10 @@ void drop_rivals(Node& base, const Node& over, std::string_view path) {
 /// Whether `key` of the map at `path` was removed because the map uses the other form.
 bool is_superseded(const Node& map, std::string_view key, std::string_view path) {
   return std::ranges::any_of(k_rivals, [&](const Rivals& rivals) {
-    return rivals.path == path && ((contains(rivals.one, key) && has_any(map, rivals.other)) ||
-                                   (contains(rivals.other, key) && has_any(map, rivals.one)));
+    return rivals.path == path &&
+           ((contains(rivals.one, key) && has_any(map, rivals.other)) ||
+            ((contains(rivals.other, key) || contains(rivals.with_other, key)) &&
+             has_any(map, rivals.one)));
   });
 }
 

@@ -4,7 +4,9 @@
 
 #include <array>
 
+#include "config/data_spec.h"
 #include "config/scalar.h"
+#include "core/thread_pool.h"
 
 namespace halfstep::config {
 namespace {
@@ -107,7 +109,8 @@ void TrainingSpec::fields(Fields& f) {
       "batch_size",
       batch_size,
       {.doc = "Samples in one training step; the last batch of an epoch may be smaller. [samples]",
-       .min = 1});
+       .min = 1,
+       .max = k_most_samples});
   f.field(
       "accumulate_steps",
       accumulate_steps,
@@ -122,7 +125,8 @@ void TrainingSpec::fields(Fields& f) {
   f.field("validation_batch_size",
           validation_batch_size,
           {.doc = "Samples in one batch of validation and test; null: batch_size. [samples]",
-           .min = 1});
+           .min = 1,
+           .max = k_most_samples});
   f.field(
       "class_weight",
       class_weight,
@@ -225,7 +229,7 @@ void DeviceSpec::fields(Fields& f) {
           {.doc = "CPU threads; null: as many as the affinity mask, the cgroup and a Slurm task "
                   "allow. [threads]",
            .min = 1,
-           .max = 4096});
+           .max = k_max_threads});
   f.choice("autotune",
            autotune,
            k_autotunes,
@@ -254,6 +258,7 @@ void ParallelSpec::fields(Fields& f) {
           {.doc = "Gradients are summed in buckets of at least this size, or of a quarter of all "
                   "where that is less, the last layers' first, while those of the layers before "
                   "are computed. [mebibytes]",
+           .max = 1 << 20,
            .above = 0});
   f.field(
       "timeout",

@@ -71,4 +71,12 @@ EpochDecision evaluate_epoch(const EpochRecord& record,
   return decision;
 }
 
+Best best_epoch(const std::vector<EpochRecord>& history, const std::string& metric) {
+  Best best;
+  for (const EpochRecord& record : history) {
+    if (!record.partial) improves(record, metric, 0, best);
+  }
+  return best;
+}
+
 }  // namespace halfstep::train

@@ -65,6 +65,9 @@ EpochDecision evaluate_epoch(const EpochRecord& record,
                              double wall_seconds,
                              Progress& progress);
 
+/// The best of the whole epochs by a metric, as `keep_best` would have found it.
+Best best_epoch(const std::vector<EpochRecord>& history, const std::string& metric);
+
 /// Progress as JSON text and back.
 std::string to_json(const Progress& progress);
 /// Errors: UserError(data) naming `path` when the text is no valid progress, or when a counter is

@@ -67,6 +67,10 @@ void resume(const std::string& path, const RunLength& length, Session& session, 
             ordinal / length.steps_per_epoch + 1),
         "ask for more, or begin a new run");
   }
+  // The metric may be another one than before.
+  if (const auto& metric = session.spec().training.keep_best) {
+    run.progress.keep_best = best_epoch(run.progress.history, *metric);
+  }
   run.clock.set_earlier(run.progress.wall_seconds);
 }
 

@@ -257,7 +257,7 @@ TEST_CASE("help: a key is described with type, unit, default and range") {
   REQUIRE(found["entries"].size() == 1);
   const Json& argument = found["entries"][0]["arguments"][0];
   CHECK(argument["path"] == "training.batch_size");
-  CHECK(argument["type"] == "integer, at least 1");
+  CHECK(argument["type"] == "integer, 1 to 1000000000");
   CHECK(argument["unit"] == "samples");
   CHECK(argument["default"] == "32");
   CHECK(argument["minimum"] == 1);
@@ -265,7 +265,7 @@ TEST_CASE("help: a key is described with type, unit, default and range") {
 
   const TemporaryDirectory directory;
   const Finished end = halfstep({"help", "training.batch_size"}, directory.path());
-  CHECK(holds(end.out, "integer, at least 1; unit: samples; default: 32"));
+  CHECK(holds(end.out, "integer, 1 to 1000000000; unit: samples; default: 32"));
 }
 
 TEST_CASE("help: names are found bare, with their kind, and as a config writes them") {
@@ -286,6 +286,7 @@ TEST_CASE("help: names are found bare, with their kind, and as a config writes t
                          Row{"model.layers[0].filters", "filters", "argument"},
                          Row{"optimizer.beta_1", "beta_1", "argument"},
                          Row{"layers.conv2d.kernel_regularizer.l1", "l1", "argument"},
+                         Row{"lstm.recurrent_regularizer.l2", "l2", "argument"},
                          Row{"layers.dense.kernel_initializer.stddev", "stddev", "argument"}}) {
     CAPTURE(row.word);
     const Json found = help_json({row.word});

@@ -68,6 +68,8 @@ TEST_CASE("differences: a resume with the same numbers in other words is no chan
   const RunSpec before = spec_of(node_of(k_config));
   CHECK(check_resume(before, with("1e-3", "0.001"), {}).empty());
   CHECK_THROWS_AS(check_resume(before, with("1e-3", "0.002"), {}), UserError);
+  // The metric of the best checkpoint does not change the weights of a step.
+  CHECK(check_resume(before, with("epochs: 3", "epochs: 3, keep_best: loss"), {}).empty());
 }
 
 }  // namespace halfstep::config::testing

@@ -132,6 +132,9 @@ TEST_CASE("set: paths lead through maps and lists, and make what is missing") {
        "device=cuda:1",
        "device:\n  kind: cuda\n  threads: 3\n  index: 1\n"},
       {"data: {format: idx, path: x}", "data.name=mnist", "data:\n  name: mnist\n"},
+      {"data: {format: text, path: x, text: {length: 9}, test_split: 0.1}",
+       "data.name=mnist",
+       "data:\n  name: mnist\n"},
       {"data: {name: x}", "data.name=mnist", "data:\n  name: mnist\n"},
   };
   for (const Case& c : k_cases) {
