@@ -4,10 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 
 #include "command.h"
+#include "config/warning_codes.h"
 #include "core/printable.h"
 #include "core/system.h"
 #include "data/inputs.h"
@@ -85,6 +87,7 @@ report::EvalReport eval_report(train::Session& session,
                                const EvalFlags& state,
                                const UsedRun& used,
                                const train::Evaluation& result,
+                               const std::vector<config::Warning>& warnings,
                                std::int64_t samples) {
   report::EvalReport report;
   report.checkpoint = used.checkpoint;
@@ -99,7 +102,7 @@ report::EvalReport eval_report(train::Session& session,
   report.metrics = report::metrics_block(result.metrics);
   report.classes = report::classes_block(result, session.dataset().class_names);
   report.outputs = report::output_classes(result, session.dataset());
-  report.warnings = report::remarks(session.warnings());
+  report.warnings = report::remarks(warnings);
   report.nonfinite = tidy(field_ref(report));
   return report;
 }
@@ -150,9 +153,19 @@ int evaluate(const EvalFlags& state) {
   train::load_weights(used.checkpoint, session.state());
   const data::SplitView& chosen = rows(session, state.split);
   const train::Evaluation result = train::evaluate(session, chosen);
+  std::vector<config::Warning> warnings = session.warnings();
+  const auto broken = std::ranges::find_if(
+      result.metrics, [](const auto& metric) { return !std::isfinite(metric.second); });
+  if (broken != result.metrics.end()) {
+    warnings.push_back(config::warning(config::k_nonfinite_results,
+                                       {used.checkpoint, 0, 0, ""},
+                                       fmt::format("{} is {}", broken->first, broken->second)));
+    tell_warnings({&warnings.back(), 1});
+  }
   if (!state.predictions.empty())
     write_predictions(state.predictions, result, dataset, chosen.labels);
-  const report::EvalReport report = eval_report(session, state, used, result, chosen.samples());
+  const report::EvalReport report =
+      eval_report(session, state, used, result, warnings, chosen.samples());
   keep_report(state.run, report::k_eval_file, to_json(report));
   if (state.run.json) {
     fmt::print("{}", report::dump(to_json(report)));

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -269,6 +270,23 @@ std::optional<data::Cifar> cifar_of(const config::DataSpec& spec) {
   return hundred ? std::optional(data::Cifar::hundred) : std::nullopt;
 }
 
+/// Warns of samples with outputs that are NaN or infinite.
+void warn_of_nonfinite(const std::vector<Tensor>& outputs, const std::string& checkpoint) {
+  std::set<std::int64_t> broken;
+  const std::int64_t samples = outputs.front().shape()[0];
+  for (const Tensor& output : outputs) {
+    for (std::int64_t i = 0; i < output.elements(); ++i) {
+      if (!std::isfinite(output.as<float>()[i])) broken.insert(i / (output.elements() / samples));
+    }
+  }
+  if (broken.empty()) return;
+  const config::Warning warning = config::warning(
+      config::k_nonfinite_results,
+      {checkpoint, 0, 0, ""},
+      fmt::format("the outputs of {} of {} samples are not finite", broken.size(), samples));
+  tell_warnings({&warning, 1});
+}
+
 int predict(const PredictFlags& state) {
   apply_logging(state.run);
   UsedRun used = load_trained_run(state.run, state.checkpoint);
@@ -312,6 +330,7 @@ int predict(const PredictFlags& state) {
   }
   train::load_weights(used.checkpoint, session.state());
   const std::vector<Tensor> outputs = train::predict(session, asked.data.train.images.view());
+  warn_of_nonfinite(outputs, used.checkpoint);
 
   if (!state.output.empty()) {
     write_outputs(state.output, session.step_spec().outputs, outputs);

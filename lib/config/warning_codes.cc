@@ -38,7 +38,8 @@ constexpr std::array k_codes{
                 "Leave one of the two out."},
     WarningCode{k_loss_gets_scores,
                 "The loss takes probabilities, but the model ends in scores without bounds.",
-                "Give the loss from_logits: true, or the last layer a softmax or sigmoid."},
+                "Give the last layer a softmax or sigmoid, or the loss from_logits: true if it has "
+                "that."},
     WarningCode{k_loss_gets_probabilities,
                 "The loss takes scores, and the model ends in a softmax or sigmoid.",
                 "Leave out from_logits, or the activation of the last layer."},
@@ -84,6 +85,14 @@ constexpr std::array k_codes{
         "Another process of halfstep uses the same GPU: the two divide its memory and time.",
         "Give each process a GPU of its own by CUDA_VISIBLE_DEVICES or `--device cuda:N`, or "
         "let them run one after the other; do not compare their step times."},
+    WarningCode{k_unread_input,
+                "No output of the model depends on the values of an input.",
+                "Connect it. position_embedding takes only the shape of its input: in model.nodes, "
+                "`add` gives the sum of both."},
+    WarningCode{k_masked_tokens,
+                "An embedding has mask_zero over windows of a text, which have no padding: token 0 "
+                "is <unknown>, so that loss and layers leave out the unknown tokens.",
+                "Leave out mask_zero, which is for the texts of a csv."},
     WarningCode{k_half_output,
                 "The output of the model has 16 bits, so that probabilities lose digits.",
                 "Give the last layer dtype: float32."},
@@ -146,6 +155,10 @@ constexpr std::array k_codes{
         "Give the last layer an activation whose outputs the loss allows, as exponential or "
         "softplus for poisson; see that the labels are those that it is for; or lower the learning "
         "rate."},
+    WarningCode{k_nonfinite_results,
+                "Outputs of the model, or metrics of an evaluation, are NaN or infinite.",
+                "See whether training diverged: `halfstep report show` says how it ended. Take an "
+                "earlier checkpoint by --checkpoint, or train with a lower learning rate."},
 };
 
 }  // namespace

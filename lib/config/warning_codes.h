@@ -44,6 +44,8 @@ inline constexpr std::string_view k_untrained_weights = "W121";
 inline constexpr std::string_view k_infinite_input = "W122";
 inline constexpr std::string_view k_equal_labels = "W123";
 inline constexpr std::string_view k_shared_gpu = "W124";
+inline constexpr std::string_view k_unread_input = "W125";
+inline constexpr std::string_view k_masked_tokens = "W126";
 inline constexpr std::string_view k_half_output = "W201";
 inline constexpr std::string_view k_half_weights = "W202";
 inline constexpr std::string_view k_padded_extent = "W203";
@@ -60,6 +62,7 @@ inline constexpr std::string_view k_other_machine = "W302";
 inline constexpr std::string_view k_random_samples = "W303";
 inline constexpr std::string_view k_idle_end = "W304";
 inline constexpr std::string_view k_loss_without_value = "W305";
+inline constexpr std::string_view k_nonfinite_results = "W306";
 
 /// A warning with one of those codes.
 inline Warning warning(std::string_view code, Where where, std::string message) {

@@ -14,22 +14,20 @@ namespace {
 
 using graph::Value;
 
-/// Ops after which the output of a softmax or sigmoid is no probability any more.
-constexpr std::array<std::string_view, 10> k_unbounded{"BatchMatMulV2",
-                                                       "Conv2D",
-                                                       "DepthwiseConv2dNative",
-                                                       "FusedBatchNormV3",
-                                                       "GatherV2",
-                                                       "Log",
-                                                       "LogSoftmax",
-                                                       "MatMul",
-                                                       "Placeholder",
-                                                       "ReadVariableOp"};
+/// Ops whose result is between 0 and 1 where all of their operands are.
+constexpr std::array<std::string_view, 22> k_bounded{
+    "AvgPool", "BroadcastTo", "Cast",    "ConcatV2",  "ExpandDims", "Identity",
+    "Max",     "MaxPool",     "Maximum", "Mean",      "Min",        "Minimum",
+    "Mul",     "Pad",         "Reshape", "ReverseV2", "SelectV2",   "Slice",
+    "Split",   "Squeeze",     "Tile",    "Transpose"};
 
 bool squashes(std::string_view op) {
   return op == graph::ops::k_softmax || op == graph::ops::k_sigmoid;
 }
 
+/// Whether all values are probabilities: those of a softmax or sigmoid, through ops of k_bounded.
+/// Constants, masks and indices may be among the operands; a mean of several outputs is a sum
+/// times a constant.
 bool gives_probabilities(const graph::Graph& graph, Value output) {
   std::vector<bool> seen(static_cast<std::size_t>(graph.size()), false);
   std::vector<int> open{output.node};
@@ -39,11 +37,27 @@ bool gives_probabilities(const graph::Graph& graph, Value output) {
     if (seen[static_cast<std::size_t>(id)]) continue;
     seen[static_cast<std::size_t>(id)] = true;
     const graph::Node& node = graph.node(id);
-    if (squashes(node.op)) return true;
-    if (contains(k_unbounded, node.op)) continue;
+    const bool floats = !node.outputs.empty() && is_floating(node.outputs.front().dtype);
+    if (squashes(node.op) || node.op == graph::ops::k_const || !floats) continue;
+    const bool sum = node.op == graph::ops::k_add_v2 || node.op == graph::ops::k_add_n;
+    if (!sum && !contains(k_bounded, node.op)) return false;
     for (const Value& input : node.inputs) open.push_back(input.node);
   }
-  return false;
+  return true;
+}
+
+/// Whether the value depends on each node.
+std::vector<bool> ancestors_of(const graph::Graph& graph, Value output) {
+  std::vector<bool> found(static_cast<std::size_t>(graph.size()), false);
+  std::vector<int> open{output.node};
+  while (!open.empty()) {
+    const int id = open.back();
+    open.pop_back();
+    if (found[static_cast<std::size_t>(id)]) continue;
+    found[static_cast<std::size_t>(id)] = true;
+    for (const Value& input : graph.node(id).inputs) open.push_back(input.node);
+  }
+  return found;
 }
 
 /// The forward pass of training, built to look at its types.
@@ -53,7 +67,7 @@ struct Draft {
   Forward forward;
 
   Draft(const Model& model, std::int64_t batch) {
-    std::vector<Value> inputs;
+    std::vector<Value> inputs;  // the first nodes
     for (const Model::Input& input : model.inputs) {
       std::vector<std::int64_t> extents{batch};
       extents.insert(extents.end(), input.shape.begin(), input.shape.end());
@@ -90,6 +104,9 @@ std::vector<ModelOutput> model_outputs(const Model& model) {
       node = &graph.node(node->inputs[0].node);
     if (squashes(node->op)) output.activation = node->op;
     output.probabilities = gives_probabilities(graph, last);
+    const std::vector<bool> ancestors = ancestors_of(graph, last);
+    output.reads.assign(ancestors.begin(),
+                        ancestors.begin() + static_cast<std::ptrdiff_t>(model.inputs.size()));
   }
   return outputs;
 }
@@ -104,9 +121,10 @@ std::vector<config::Warning> output_warnings(const ModelOutput& output,
         config::warning(config::k_loss_gets_scores,
                         where,
                         fmt::format("takes probabilities, but the model's output '{}' gives scores "
-                                    "without bounds: training would make no sense; give the loss "
-                                    "from_logits: true, or the last layer activation: {}",
+                                    "without bounds: training would make no sense; give {}the last "
+                                    "layer activation: {}",
                                     last_layer,
+                                    loss.may_take_logits() ? "the loss from_logits: true, or " : "",
                                     binary ? "sigmoid" : "softmax"))};
   }
   if (loss.from_logits() && !output.activation.empty()) {

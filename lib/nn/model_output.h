@@ -16,7 +16,8 @@ struct ModelOutput {
   std::string activation = {};
   /// Whether a softmax or sigmoid follows the last op with weights, as the last op or before it.
   bool probabilities = false;
-  bool masked = false;  ///< whether a mask leaves rows out of losses and metrics
+  bool masked = false;           ///< whether a mask leaves rows out of losses and metrics
+  std::vector<bool> reads = {};  ///< for each input of the model, whether the output depends on it
 };
 
 /// Shapes and dtypes of the outputs of each node, in the order of model.nodes.

@@ -100,6 +100,43 @@ void check_class_names(const config::RunSpec& spec,
   }
 }
 
+/// Warns of inputs whose values no output depends on.
+void warn_of_unread_inputs(StepSpec& step) {
+  const Model& model = step.model;
+  const auto position = std::ranges::find(model.nodes, "position_embedding", &ModelNode::type);
+  for (std::size_t i = 0; i < model.inputs.size(); ++i) {
+    if (std::ranges::any_of(step.outputs, [&](const auto& o) { return o.form.reads[i]; })) continue;
+    std::string message =
+        fmt::format("no output depends on the values of the input '{}'", model.inputs[i].name);
+    const bool shape_only = position != model.nodes.end();
+    if (shape_only) {
+      message += fmt::format(
+          ": '{0}' takes only the shape of its input; in model.nodes a layer {{type: add, from: "
+          "[x, {0}]}} adds its rows to its input x",
+          position->name);
+    }
+    warn(step.model.warnings,
+         config::k_unread_input,
+         shape_only ? position->where : step.input_where,
+         std::move(message));
+  }
+}
+
+/// Warns of embeddings that take unknown tokens of a text for padding.
+void warn_of_masked_tokens(const config::RunSpec& spec, StepSpec& step) {
+  const bool windows = spec.data.format == config::DataFormat::text;
+  if (!windows || !spec.data.text || spec.data.text->tokens == config::TextTokens::byte) return;
+  for (const ModelNode& node : step.model.nodes) {
+    if (!node.layer->masks_zero()) continue;
+    warn(step.model.warnings,
+         config::k_masked_tokens,
+         node.where,
+         fmt::format("layer '{}' has mask_zero, but windows of a text have no padding: token 0 is "
+                     "<unknown>, and loss and layers would leave it out",
+                     node.name));
+  }
+}
+
 /// Adds the properties and warnings of the outputs. Shapes that do not fit go to `diagnostics`.
 void look_at_outputs(const config::RunSpec& spec, StepSpec& step, Diagnostics& diagnostics) {
   try {
@@ -109,11 +146,20 @@ void look_at_outputs(const config::RunSpec& spec, StepSpec& step, Diagnostics& d
       output.form = std::move(forms[i]);
       if (!output.has_loss) output.loss = make_unscored(output.form);
       if (output.loss->ignored_class()) output.form.masked = true;
+      const bool constant = output.form.activation == "Softmax" && output.form.shape.back() == 1;
+      if (constant && output.loss->takes_probabilities() && output.has_loss) {
+        diagnostics.error(output.loss_where,
+                          output.in_message() +
+                              "gets a softmax over one unit, which is 1 whatever the weights are",
+                          "activation: sigmoid gives the probability of one event");
+      }
     }
   } catch (const UserError& error) {
     for (const Problem& p : error.problems()) diagnostics.error(p.where, p.message, p.hint);
     return;
   }
+  warn_of_unread_inputs(step);
+  warn_of_masked_tokens(spec, step);
   check_metrics_fit(spec, step.outputs, diagnostics);
   step.class_weights = read_class_weights(spec, step.outputs, {}, diagnostics);
   for (std::size_t i = 0; i < step.outputs.size(); ++i) {
@@ -149,6 +195,16 @@ std::vector<TrainedOutput> read_outputs(const config::RunSpec& spec, Diagnostics
   return outputs;
 }
 
+/// An error where the learning rate of the first step, or that after a warm-up, is 0.
+void check_rate_divides(const graph::Attrs& rate, Where where, Diagnostics& diagnostics) {
+  const bool warms_up = rate.get_or<std::int64_t>("warmup_steps", 0) > 0;
+  if (rate.get_or<double>("base", 1) > 0 &&
+      (!warms_up || rate.get_or<double>("warmup_start", 1) > 0)) {
+    return;
+  }
+  diagnostics.error(std::move(where), "ftrl divides by the learning rate, which must be above 0");
+}
+
 }  // namespace
 
 StepSpec read_step_spec(const config::RunSpec& spec, Diagnostics& diagnostics) {
@@ -170,6 +226,9 @@ StepSpec read_step_spec(const config::RunSpec& spec, Diagnostics& diagnostics) {
   if (step.optimizer.def != nullptr) {
     step.learning_rate = read_schedule(
         step.optimizer.spec.learning_rate, step.optimizer.def->default_learning_rate, diagnostics);
+  }
+  if (step.optimizer.def != nullptr && step.optimizer.def->divides_by_rate) {
+    check_rate_divides(step.learning_rate, spec.where("optimizer.learning_rate"), diagnostics);
   }
   if (step.optimizer.def != nullptr && !step.optimizer.def->elementwise &&
       spec.parallel.shard == config::ShardOf::optimizer) {

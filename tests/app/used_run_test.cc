@@ -183,6 +183,30 @@ TEST_CASE("run: eval of a folder that belongs to no run says so") {
   CHECK(run(directory, {"eval"}).exit_code == 2);
 }
 
+TEST_CASE("run: weights that are not finite are told of by eval and predict") {
+  const TemporaryDirectory directory;
+  write_pictures(directory.file("a.npz"), false);
+  write_text(directory.file("c.yaml"),
+             picture_config("[{type: flatten}, {type: dense, units: 3}, {type: softmax}]",
+                            "{format: npz, path: a.npz}"));
+  run(directory,
+      {"train",
+       "c.yaml",
+       "--run-dir",
+       "run",
+       "--max-steps",
+       "1",
+       "--set",
+       "optimizer.learning_rate=1e38"});
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"eval", "run"},
+        std::vector<std::string>{"predict", "run", "a.npz"}}) {
+    const Finished end = run(directory, words);
+    CAPTURE(end.err);
+    CHECK(end.err.find("warning: W306") != std::string::npos);
+  }
+}
+
 TEST_CASE("run: eval of a split that the data does not have names those that it has") {
   const TemporaryDirectory directory;
   const Tensor x(DType::float32, {20, 4}), y(DType::int32, {20});

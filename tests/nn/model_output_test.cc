@@ -93,6 +93,29 @@ TEST_CASE("loss: scores in a loss of probabilities are warned about, and the oth
        "[{type: dense, units: 10}, {type: softmax}, {type: reshape, target_shape: [10]}]",
        k_sparse,
        {}},
+      {"mean of steps",
+       "[{type: dense, units: 20}, {type: reshape, target_shape: [2, 10]}, {type: softmax}, {type: "
+       "global_average_pooling1d}]",
+       k_sparse,
+       {}},
+      {"dropout of probabilities",
+       "[{type: dense, units: 10}, {type: softmax}, {type: dropout, rate: 0.1}]",
+       k_sparse,
+       {}},
+      {"silu, which has a sigmoid inside",
+       "[{type: dense, units: 10, activation: silu}]",
+       k_sparse,
+       {"W113"}},
+      {"softmax before a normalization",
+       "[{type: dense, units: 10, activation: softmax}, {type: layer_normalization}]",
+       k_sparse,
+       {"W113"}},
+      {"softmax before a transposed convolution",
+       "[{type: dense, units: 784, activation: softmax}, {type: reshape, target_shape: [7, 7, "
+       "16]}, "
+       "{type: conv2d_transpose, filters: 10, kernel_size: 7}, {type: global_max_pooling2d}]",
+       k_sparse,
+       {"W113"}},
       {"scores that are said to be scores", scores, from_logits, {}},
       {"softmax that is said to be scores", softmax, from_logits, {"W114"}},
       {"softmax before a loss of signs", softmax, "hinge", {"W114"}},
@@ -103,6 +126,67 @@ TEST_CASE("loss: scores in a loss of probabilities are warned about, and the oth
   for (const Case& c : cases) {
     CAPTURE(c.name);
     CHECK(codes(spec_of(c.layers, c.loss)) == c.want);
+  }
+}
+
+TEST_CASE("loss: from_logits is the remedy for scores only where the loss has it") {
+  for (const auto& [loss, has] :
+       {std::pair("categorical_crossentropy", true), std::pair("kl_divergence", false)}) {
+    CAPTURE(std::string(loss));
+    Diagnostics diagnostics;
+    const StepSpec step = read_step_spec(spec_of("[{type: dense, units: 10}]", loss), diagnostics);
+    REQUIRE(step.model.warnings.size() == 1);
+    CHECK(step.model.warnings[0].code == "W113");
+    CHECK((step.model.warnings[0].message.find("from_logits") != std::string::npos) == has);
+  }
+}
+
+TEST_CASE("model: an input of which only the shape is used is warned of") {
+  const std::string_view positions =
+      "[{type: reshape, target_shape: [28, 28]}, {type: position_embedding, sequence_length: 28}, "
+      "{type: flatten}, {type: dense, units: 10, activation: softmax}]";
+  CHECK(codes(spec_of(positions, k_sparse)) == std::vector<std::string>{"W125"});
+}
+
+TEST_CASE("model: a softmax over one unit is refused, which is always 1") {
+  for (const std::string_view loss : {"binary_crossentropy", "kl_divergence"}) {
+    Diagnostics diagnostics;
+    read_step_spec(spec_of("[{type: dense, units: 1, activation: softmax}]", loss), diagnostics);
+    REQUIRE(diagnostics.problems().size() == 1);
+    CHECK(diagnostics.problems()[0].message.starts_with("gets a softmax over one unit"));
+  }
+}
+
+TEST_CASE("optimizer: ftrl is refused with a learning rate of 0, by which it divides") {
+  for (const auto& [rate, wrong] :
+       {std::pair("0", true),
+        std::pair("{type: constant, initial_learning_rate: 0.1, warmup_steps: 5}", true),
+        std::pair("0.1", false)}) {
+    CAPTURE(std::string(rate));
+    config::RunSpec spec = spec_of("[{type: dense, units: 1}]", "mean_squared_error");
+    Diagnostics diagnostics;
+    spec.optimizer.type = "ftrl";
+    spec.optimizer.node.entries.push_back(
+        {"learning_rate", {}, config::load_value(rate, "rate", diagnostics)});
+    read_step_spec(spec, diagnostics);
+    CHECK(!diagnostics.empty() == wrong);
+  }
+}
+
+TEST_CASE("embedding: mask_zero over windows of a text, which have no padding, is warned of") {
+  const std::string_view layers =
+      "[{type: embedding, input_dim: 20, output_dim: 4, mask_zero: true}, {type: dense, units: "
+      "20, activation: softmax}]";
+  for (const auto& [tokens, warned] : {std::pair("word", true), std::pair("byte", false)}) {
+    CAPTURE(std::string(tokens));
+    config::RunSpec spec = spec_of(layers, k_sparse);
+    spec.model.input = {8};
+    spec.data = {};
+    spec.data.format = config::DataFormat::text;
+    spec.data.text.emplace();
+    spec.data.text->tokens =
+        std::string(tokens) == "word" ? config::TextTokens::word : config::TextTokens::byte;
+    CHECK(contains(codes(spec), "W126") == warned);
   }
 }
 

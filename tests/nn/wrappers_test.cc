@@ -23,6 +23,24 @@ std::string wrapper_problem(std::string_view layer) {
   return {};
 }
 
+TEST_CASE("wrappers: weights of the layer inside are 16-bit copies where ranks divide masters") {
+  for (const std::string_view layer :
+       {"{name: w, type: time_distributed, layer: {type: dense, units: 4}}",
+        "{name: w, type: bidirectional, layer: {type: lstm, units: 4}}"}) {
+    CAPTURE(layer);
+    test::ModelText text = test::good_model(
+        fmt::format("\n  input: [5, 3]\n  layers:\n    - {}\n", layer), "{policy: mixed_bfloat16}");
+    for (const bool divided : {false, true}) {
+      text.model.shard.ranks = divided ? 2 : 1;
+      const test::BuiltModel built = test::build_model(text.model, 4, true);
+      for (const graph::Variable& v : built.graph.variables()) {
+        if (!v.name.ends_with("/kernel")) continue;
+        CHECK(v.type.dtype == (divided ? DType::bfloat16 : DType::float32));
+      }
+    }
+  }
+}
+
 TEST_CASE("wrappers: the layer inside is checked where it stands") {
   CHECK(wrapper_problem("{type: bidirectional}") == "8:7: missing required key 'layer'");
   CHECK(

@@ -161,13 +161,13 @@ class Layer {
   virtual graph::Value build(LayerContext& c, std::span<const graph::Value> x) const = 0;
   virtual std::size_t outputs() const { return 1; }
   virtual std::size_t states() const { return 0; }  ///< initial ones that it may be given
-  /// For a layer whose input has indices: they must be below this, and are not cast to the compute
-  /// dtype.
+  /// For a layer of indices: they must be below this, and are not cast to the compute dtype.
   virtual std::optional<std::int64_t> index_limit() const { return std::nullopt; }
   /// For a recurrent layer.
   virtual std::optional<Recurrence> recurrence() const { return std::nullopt; }
   /// Whether a sample begins with the last state of the one at its position of the batch before.
   virtual bool keeps_state() const { return false; }
+  virtual bool masks_zero() const { return false; }  ///< whether index 0 is masked as padding
 };
 
 /// Builds a layer on inputs of the dtype that it takes; returns its outputs. Errors:

@@ -143,6 +143,10 @@ constexpr LayerDef layer_def(std::string_view type, std::string_view doc, LayerT
       if constexpr (requires { layer_.keeps_state(); }) return layer_.keeps_state();
       return false;
     }
+    bool masks_zero() const override {
+      if constexpr (requires { layer_.mask_zero; }) return layer_.mask_zero;
+      return false;
+    }
 
    private:
     L layer_;

@@ -58,6 +58,8 @@ struct Inner {
                          .record = c.record,
                          .first_sample = c.first_sample * rows,
                          .share = rows == 1 ? c.share : BatchShare(0),
+                         .sync_batch_norm = c.sync_batch_norm,
+                         .has_masters = c.has_masters,
                          .keeps_states = c.keeps_states,
                          .masks = std::span(&mask, 1)};
     return build_layer(context, *layer, def->masks, x);

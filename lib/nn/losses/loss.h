@@ -51,6 +51,8 @@ class Loss {
   virtual graph::Value build(const LossContext& c) const = 0;
   /// True when predictions are scores rather than probabilities.
   virtual bool from_logits() const = 0;
+  /// Whether the loss has the field from_logits.
+  virtual bool may_take_logits() const { return false; }
   /// True when predictions must be probabilities; false for scores, and for real values.
   virtual bool takes_probabilities() const = 0;
   /// Labels of this number are left out of loss and metrics; build() gets class 0 instead.
@@ -77,6 +79,9 @@ constexpr LossDef loss_def(std::string_view type, std::string_view doc) {
     bool from_logits() const override {
       if constexpr (requires { loss_.from_logits; }) return loss_.from_logits;
       return false;
+    }
+    bool may_take_logits() const override {
+      return requires { loss_.from_logits; };
     }
     bool takes_probabilities() const override {
       if constexpr (requires { L::k_probabilities; }) return L::k_probabilities;

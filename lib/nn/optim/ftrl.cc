@@ -63,6 +63,8 @@ extern const OptimizerDef k_ftrl = optimizer_def<Ftrl>(
     "Follow the regularized leader: n' = n + g^2, z += g - (n'^p - n^p) / lr w with p = "
     "-learning_rate_power, w = (clip(z, -l1, l1) - z) / (n'^p / lr + 2 l2 + beta / lr), n = n' "
     "(McMahan et al. 2013, in Keras's form). For sparse linear models.",
-    0.001);
+    0.001,
+    true,
+    true);
 
 }  // namespace halfstep::nn

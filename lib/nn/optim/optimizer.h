@@ -62,7 +62,8 @@ struct OptimizerDef {
   double default_learning_rate = 0.001;
   void (*fields)(config::Fields& f) = nullptr;
   std::unique_ptr<Optimizer> (*make)(const config::Node& node, Diagnostics& diagnostics) = nullptr;
-  bool elementwise = true;  ///< the update of an element reads no other one
+  bool elementwise = true;       ///< the update of an element reads no other one
+  bool divides_by_rate = false;  ///< a learning rate of 0 gives NaN
 };
 
 inline constexpr std::string_view k_weight_decay = "weight_decay";
@@ -73,7 +74,8 @@ template <class O>
 constexpr OptimizerDef optimizer_def(std::string_view type,
                                      std::string_view doc,
                                      double default_learning_rate,
-                                     bool elementwise = true) {
+                                     bool elementwise = true,
+                                     bool divides_by_rate = false) {
   class Held final : public Optimizer {
    public:
     explicit Held(O o) : optimizer_(std::move(o)) {}
@@ -82,7 +84,8 @@ constexpr OptimizerDef optimizer_def(std::string_view type,
    private:
     O optimizer_;
   };
-  OptimizerDef def{type, doc, default_learning_rate, nullptr, nullptr, elementwise};
+  OptimizerDef def{
+      type, doc, default_learning_rate, nullptr, nullptr, elementwise, divides_by_rate};
   def.fields = [](config::Fields& f) {
     O optimizer;
     optimizer.fields(f);
