@@ -24,6 +24,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/ranges.h"
+#include "environment.h"
 #include "number_flags.h"
 #include "terminal.h"
 
@@ -209,6 +210,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error, words);
   }
+  halfstep::set_log_level(halfstep::app::environment_log_level());
   halfstep::app::check_number_flags();
   const int exit_code = chosen();
   check_output();

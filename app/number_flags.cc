@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <optional>
+#include <type_traits>
 
 #include "config/scalar.h"
 #include "core/error.h"
@@ -25,7 +27,7 @@ CLI::Option* add(CLI::App& command,
                  const std::string& wanted,
                  Read read,
                  const std::string& doc) {
-  return command.add_option_function<std::string>(
+  CLI::Option* option = command.add_option_function<std::string>(
       flag,
       [&value, flag, wanted, read](const std::string& text) {
         const auto number = read(text);
@@ -37,10 +39,16 @@ CLI::Option* add(CLI::App& command,
         }
       },
       doc);
+  if constexpr (std::is_arithmetic_v<Value>) option->default_str(fmt::format("{}", value));
+  return option;
 }
 
+}  // namespace
+
+void check_number_flags() { problems().throw_if_any(); }
+
 template <class Value>
-CLI::Option* integer(
+CLI::Option* add_integer(
     CLI::App& command, const std::string& flag, Value& value, Range range, const std::string& doc) {
   const auto read = [range](const std::string& text) {
     auto number = config::to_integer(config::Node::scalar(text)).value;
@@ -52,11 +60,11 @@ CLI::Option* integer(
 }
 
 template <class Value>
-CLI::Option* time(CLI::App& command,
-                  const std::string& flag,
-                  Value& value,
-                  const std::string& unit,
-                  const std::string& doc) {
+CLI::Option* add_time(CLI::App& command,
+                      const std::string& flag,
+                      Value& value,
+                      const std::string& unit,
+                      const std::string& doc) {
   const auto read = [](const std::string& text) {
     auto number = config::to_number(config::Node::scalar(text)).value;
     if (number && *number < 0) number.reset();
@@ -66,40 +74,13 @@ CLI::Option* time(CLI::App& command,
   return add(command, flag, value, wanted, read, doc)->type_name("NUMBER");
 }
 
-}  // namespace
-
-void check_number_flags() { problems().throw_if_any(); }
-
-CLI::Option* add_integer(CLI::App& command,
-                         const std::string& flag,
-                         std::int64_t& value,
-                         Range range,
-                         const std::string& doc) {
-  return integer(command, flag, value, range, doc)->default_str(fmt::format("{}", value));
-}
-
-CLI::Option* add_integer(CLI::App& command,
-                         const std::string& flag,
-                         std::optional<std::int64_t>& value,
-                         Range range,
-                         const std::string& doc) {
-  return integer(command, flag, value, range, doc);
-}
-
-CLI::Option* add_time(CLI::App& command,
-                      const std::string& flag,
-                      double& value,
-                      const std::string& unit,
-                      const std::string& doc) {
-  return time(command, flag, value, unit, doc)->default_str(fmt::format("{}", value));
-}
-
-CLI::Option* add_time(CLI::App& command,
-                      const std::string& flag,
-                      std::optional<double>& value,
-                      const std::string& unit,
-                      const std::string& doc) {
-  return time(command, flag, value, unit, doc);
-}
+template CLI::Option* add_integer(
+    CLI::App&, const std::string&, std::int64_t&, Range, const std::string&);
+template CLI::Option* add_integer(
+    CLI::App&, const std::string&, std::optional<std::int64_t>&, Range, const std::string&);
+template CLI::Option* add_time(
+    CLI::App&, const std::string&, double&, const std::string&, const std::string&);
+template CLI::Option* add_time(
+    CLI::App&, const std::string&, std::optional<double>&, const std::string&, const std::string&);
 
 }  // namespace halfstep::app

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <string>
 
 namespace CLI {
@@ -23,27 +22,18 @@ struct Range {
 /// they do not take.
 void check_number_flags();
 
-/// A flag with an integer; the help shows the value before it is given as the default.
-CLI::Option* add_integer(CLI::App& command,
-                         const std::string& flag,
-                         std::int64_t& value,
-                         Range range,
-                         const std::string& doc);
-CLI::Option* add_integer(CLI::App& command,
-                         const std::string& flag,
-                         std::optional<std::int64_t>& value,
-                         Range range,
-                         const std::string& doc);
+/// A flag with an integer; the help shows the value before it is given as the default, unless it is
+/// a std::optional. Value: std::int64_t, or an optional one.
+template <class Value>
+CLI::Option* add_integer(
+    CLI::App& command, const std::string& flag, Value& value, Range range, const std::string& doc);
 
-/// A flag with a time of at least 0 in `unit`, such as "seconds".
+/// A flag with a time of at least 0 in `unit`, such as "seconds". Value: double, or an optional
+/// one.
+template <class Value>
 CLI::Option* add_time(CLI::App& command,
                       const std::string& flag,
-                      std::optional<double>& value,
-                      const std::string& unit,
-                      const std::string& doc);
-CLI::Option* add_time(CLI::App& command,
-                      const std::string& flag,
-                      double& value,
+                      Value& value,
                       const std::string& unit,
                       const std::string& doc);
 

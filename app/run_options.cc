@@ -245,9 +245,9 @@ void refuse_precision_flags(const RunOptions& options, std::string_view flag) {
 void apply_logging(const RunOptions& options) {
   open_messages(options.color, options.log_file);
   treat_warnings_as_errors(options.strict);
-  set_log_level(options.quiet           ? LogLevel::warning
-                : options.verbosity > 0 ? LogLevel::debug
-                                        : environment_log_level());
+  if (options.quiet || options.verbosity > 0) {
+    set_log_level(options.quiet ? LogLevel::warning : LogLevel::debug);
+  }
   print_warnings(unknown_variables());
 }
 

@@ -75,7 +75,7 @@ LoadedConfig load_config(const RunOptions& options);
 /// UserError(config).
 void refuse_precision_flags(const RunOptions& options, std::string_view flag);
 
-/// Sets log level, log file and colours.
+/// Sets log file and colours, and the log level where a flag does.
 void apply_logging(const RunOptions& options);
 
 /// The form that a config declares for pictures.

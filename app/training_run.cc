@@ -37,7 +37,6 @@ class RunObserver final : public train::TrainObserver {
 
   void on_step(const train::StepInfo& info) override {
     display_.on_step(info);
-    epoch_steps_ = info.step_in_epoch;
     // About twenty lines per epoch keep the files of long runs readable.
     const std::int64_t interval = std::max<std::int64_t>(1, info.steps_per_epoch / 20);
     if (info.step_in_epoch % interval != 0) return;
@@ -89,7 +88,6 @@ class RunObserver final : public train::TrainObserver {
   ProgressDisplay& display_;
   report::RunDirectory& directory_;
   Clock::time_point start_;
-  std::int64_t epoch_steps_ = 0;
   bool epoch_ended_ = false;
 };
 
@@ -172,10 +170,11 @@ int print_again(const report::RunDirectory& directory, const config::RunSpec& sp
   return static_cast<int>(report.exit_code.value_or(0));
 }
 
-int dry_run(train::Session& session, bool json, bool speaks) {
+int dry_run(train::Session& session, const std::string& init_from, bool json, bool speaks) {
   train::TrainObserver silent;
   train::TrainOptions once;
   once.evaluate_test = false;
+  once.init_from = init_from;
   train::Trainer trainer(session, once, silent);
   trainer.advance(1);
   const train::MemoryUse memory = session.memory();
@@ -393,7 +392,7 @@ int train_among(const RunOptions& options, const TrainFlags& flags, const Ranks&
              ranks.summary());
   }
   if (flags.dry_run) {
-    const int exit_code = dry_run(session, options.json, ranks.speaks());
+    const int exit_code = dry_run(session, flags.init_from, options.json, ranks.speaks());
     ranks.close();
     return exit_code;
   }

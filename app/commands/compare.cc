@@ -45,6 +45,11 @@ struct CompareFlags {
       ErrorKind::config, {std::move(flag), 0, 0, ""}, std::move(message), std::move(hint));
 }
 
+/// Whether --run-dir is on the command line: HALFSTEP_RUN_DIR, which sets it too, is no flag.
+bool run_dir_named(const CompareFlags& state) {
+  return !state.run.run_dir.empty() && environment("HALFSTEP_RUN_DIR") != state.run.run_dir;
+}
+
 /// The configs of all policies; the baseline is among them and named in `options`.
 void choose_policies(const CompareFlags& state,
                      const config::RunSpec& spec,
@@ -149,10 +154,8 @@ int compare_policies(const CompareFlags& state) {
     fail("--seeds", fmt::format("there are no {} seeds from {} on", state.seeds, loaded.spec.seed));
   }
   choose_policies(state, loaded.spec, options);
-  // HALFSTEP_RUN_DIR is no flag.
-  const bool named =
-      !state.run.run_dir.empty() && environment("HALFSTEP_RUN_DIR") != state.run.run_dir;
-  if (state.no_run_dir && named) fail("--no-run-dir", "--run-dir asks for the opposite");
+  if (state.no_run_dir && run_dir_named(state))
+    fail("--no-run-dir", "--run-dir asks for the opposite");
   std::optional<report::RunDirectory> directory = study_directory(
       state.run, loaded.spec, state.no_run_dir || shard ? KeepStudy::never : KeepStudy::by_default);
 
@@ -196,7 +199,8 @@ void refuse_training_flags(const CompareFlags& state) {
                                                               "RUN"};
   Diagnostics diagnostics;
   for (const std::string& flag : state.given) {
-    if (contains(k_fitting, flag)) continue;
+    const bool from_environment = flag == "--run-dir" && !run_dir_named(state);
+    if (contains(k_fitting, flag) || from_environment) continue;
     diagnostics.error({flag, 0, 0, ""}, "means nothing for finished runs");
   }
   diagnostics.throw_if_any();

@@ -57,7 +57,10 @@ train::Session compile(const LoadedConfig& loaded,
 /// With `arch`, kernels are chosen as for that processor or GPU. The step is that of the first of
 /// `ranks`.
 Hardware hardware(const config::RunSpec& spec, const std::string& arch, int ranks) {
-  Hardware hardware{open_device(spec), ""};
+  config::RunSpec opened = spec;
+  // The hardware that is pretended need not be here.
+  if (!arch.empty()) opened.device.kind = config::DeviceKind::cpu;
+  Hardware hardware{open_device(opened), ""};
   if (ranks > 1) hardware.backend.capabilities.ranks = comm::pretended_ranks(ranks);
   if (arch.empty()) return hardware;
   if (report::is_known_gpu(arch)) {

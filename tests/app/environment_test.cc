@@ -58,6 +58,17 @@ TEST_CASE("environment: the run directory, the log level and the instruction set
   CHECK(quiet.exit_code == 0);
   CHECK(quiet.err == "");
 
+  const Finished described =
+      with("HALFSTEP_LOG_LEVEL=loud", {"data", "info", "synthetic_digits"}, directory);
+  CHECK(described.exit_code == 2);
+  CHECK(holds(described.err, "HALFSTEP_LOG_LEVEL: error: must be error, warning"));
+
+  // The variable is no flag of a comparison of finished runs, which keeps nothing.
+  const Finished compared =
+      with("HALFSTEP_RUN_DIR=here", {"compare", "there", "there/report.json"}, directory);
+  CAPTURE(compared.err);
+  CHECK_FALSE(holds(compared.err, "means nothing for finished runs"));
+
   const Finished limited = with("HALFSTEP_MAX_ISA=baseline", {"doctor", "--json"}, directory);
   REQUIRE(limited.exit_code == 0);
   const Json found = Json::parse(limited.out);

@@ -228,6 +228,13 @@ TEST_CASE("explain: pretended hardware decides about units and hints") {
   CHECK(contains(folder.explain({"--arch", "sm-70"}, 2), "unknown architecture 'sm-70'"));
 }
 
+TEST_CASE("explain: a GPU that is pretended need not be here") {
+  const RunFolder folder;
+  const std::string text =
+      folder.explain({"--arch", "sm_90", "--set", "device=cuda", "--policy", "mixed_float16"});
+  CHECK(holds(text, "sm_90"));
+}
+
 TEST_CASE("explain: AMX has a unit for both 16-bit dtypes, other sets for one or none") {
   const Folder folder;
   const auto on = [&](const char* policy, const char* arch) {

@@ -303,6 +303,27 @@ TEST_CASE("resume: settings that change the result are refused unless they are n
   CHECK(halfstep({"report", "validate", "run"}, directory.path()).exit_code == 0);
 }
 
+TEST_CASE("resume: another metric of the best checkpoint is no change of the run") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const std::string by = "training.keep_best=";
+  REQUIRE(train(directory, "run", {"--max-steps", "7", "--set", by + "val_loss"}).exit_code == 0);
+  // Accuracies are below the best loss so far, which does not count for them.
+  const Finished end = train(directory, "run", {"--resume", "auto", "--set", by + "val_accuracy"});
+  CAPTURE(end.err);
+  CHECK(end.exit_code == 0);
+  REQUIRE(train(directory, "whole", {"--set", by + "val_accuracy"}).exit_code == 0);
+  CHECK(fs::exists(directory.path() / "run" / "checkpoints" / "best"));
+}
+
+TEST_CASE("train: --dry-run reads the weights of --init-from") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  const Finished end = train(directory, "run", {"--dry-run", "--init-from", "nowhere"});
+  CAPTURE(end.err);
+  CHECK(end.exit_code == 3);
+}
+
 TEST_CASE("resume: batch size, seed and model can never change") {
   const TemporaryDirectory directory;
   write_config(directory);
