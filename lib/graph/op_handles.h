@@ -99,7 +99,6 @@ inline constexpr OpHandle k_sum{"Sum"};
 inline constexpr OpHandle k_tile{"Tile"};
 inline constexpr OpHandle k_transpose{"Transpose"};
 inline constexpr OpHandle k_var_handle_op{"VarHandleOp"};
-inline constexpr OpHandle k_zeros_like{"ZerosLike"};
 
 }  // namespace ops
 }  // namespace halfstep::graph

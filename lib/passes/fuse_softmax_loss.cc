@@ -15,7 +15,6 @@ constexpr graph::OpHandle k_sparse_cross_entropy{"SparseSoftmaxCrossEntropyWithL
 constexpr graph::OpHandle k_arg_max{"ArgMax"};
 constexpr graph::OpHandle k_equal{"Equal"};
 constexpr graph::OpHandle k_expand_dims{"ExpandDims"};
-constexpr graph::OpHandle k_sum{"Sum"};
 
 /// The ops around one cross-entropy; invalid values where there is none.
 struct Loss {
@@ -80,7 +79,7 @@ class SoftmaxLosses {
     const std::vector<Value>& compared = rewriter_.node(*at).inputs;
     if (std::find(compared.begin(), compared.end(), labels) == compared.end()) return {};
     at = next(*at, graph::ops::k_cast);
-    if (at) at = next(*at, k_sum);
+    if (at) at = next(*at, graph::ops::k_sum);
     return at && is_number(*at) ? *at : Value{};
   }
 

@@ -318,12 +318,4 @@ UnknownEdits unknown_ops(std::span<const ListEdits> edits,
   return unknown;
 }
 
-bool has_list_row(std::string_view op) {
-  bool found = false;
-  for (const Row& row : k_rows) {
-    each_op(row.ops, [&](std::string_view listed) { found = found || listed == op; });
-  }
-  return found;
-}
-
 }  // namespace halfstep::precision

@@ -87,7 +87,4 @@ UnknownEdits unknown_ops(std::span<const ListEdits> edits,
                          const graph::OpTable& ops,
                          const std::set<std::string>& others = {});
 
-/// True when the table of lists has an entry for the op, even one that puts it on no list.
-bool has_list_row(std::string_view op);
-
 }  // namespace halfstep::precision

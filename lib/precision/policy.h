@@ -18,7 +18,6 @@ struct Policy {
   DType compute = DType::float32;
   DType variable = DType::float32;
 
-  bool mixed() const { return compute != variable; }
   bool operator==(const Policy&) const = default;
 };
 

@@ -46,8 +46,7 @@ std::string ruled_out(const RewriteOptions& options) {
                          options.device.arch);
     }
   }
-  if (options.mode == Mode::fp16_cpu &&
-      (!options.device.cpu_computes_float16 || is_cpu_without_float16(options.device.arch))) {
+  if (options.mode == Mode::fp16_cpu && is_cpu_without_float16(options.device.arch)) {
     return "this CPU has neither AMX-FP16 nor AVX-NE-CONVERT: the graph is left as it is";
   }
   return {};

@@ -19,7 +19,6 @@ struct DeviceInfo {
   std::string arch = "sm_80";
   int cuda_version = 11050;
   int cudnn_version = 8302;
-  bool cpu_computes_float16 = true;  ///< AMX-FP16 or AVX-NE-CONVERT (mode fp16_cpu)
 };
 
 struct RewriteOptions {

@@ -75,7 +75,6 @@ Launches launches_of(const plan::Plan& plan) {
 }
 
 constexpr std::string_view k_softmax_loss = "cuda/softmax_loss";
-constexpr graph::OpHandle k_sum{"Sum"};
 constexpr graph::OpHandle k_arg_max{"ArgMax"};
 
 /// A step lowered for a GPU that is not present.
@@ -284,7 +283,7 @@ class Explainer {
       }
     }
     const bool contained = graph::ops::elementwise_operands(node.op) > 0 ||
-                           node.is(graph::ops::k_mean, k_sum, k_arg_max);
+                           node.is(graph::ops::k_mean, graph::ops::k_sum, k_arg_max);
     for (const graph::Value& input : node.inputs) {
       const int loss = contained ? loss_before(input.node) : -1;
       if (loss >= 0) return loss;

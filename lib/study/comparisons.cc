@@ -38,16 +38,16 @@ double mean_without_extremes(std::span<const double> sample) {
   return mean(std::span(values).subspan(1, values.size() - 2));
 }
 
-report::Tost equivalence(std::span<const double> differences, double margin, double alpha) {
+report::Tost equivalence(std::span<const double> differences, double margin) {
+  constexpr double k_alpha = 0.05;
   require(margin > 0, "margin {}", margin);
-  require(alpha > 0 && alpha < 0.5, "alpha {}", alpha);
   report::Tost result{.margin = margin};
   const double centre = mean(differences);
   if (differences.size() == 1) return result;
   const double error = standard_error(differences);
   const double dof = static_cast<double>(differences.size()) - 1;
   result.p = std::max(p_above(centre + margin, error, dof), p_above(margin - centre, error, dof));
-  result.equivalent = result.p < alpha;
+  result.equivalent = result.p < k_alpha;
   return result;
 }
 

@@ -18,10 +18,10 @@ report::MeanEstimate t_interval(std::span<const double> sample, double confidenc
 double mean_without_extremes(std::span<const double> sample);
 
 /// Two one-sided t tests: is the mean of the differences within +-margin? p is the larger of the
-/// two one-sided p values. Equivalent when p < alpha, that is when the 1 - 2 alpha interval of the
-/// mean is within the margin. One difference gives p = 1. Errors: InternalError unless margin > 0.
+/// two one-sided p values. Equivalent when p < 0.05, that is when the 90 % interval of the mean is
+/// within the margin. One difference gives p = 1. Errors: InternalError unless margin > 0.
 /// Source: Schuirmann 1987.
-report::Tost equivalence(std::span<const double> differences, double margin, double alpha = 0.05);
+report::Tost equivalence(std::span<const double> differences, double margin);
 
 /// McNemar's exact test of `b` examples that only the baseline classifies correctly and `c` that
 /// only the variant does: p is two-sided, from Binomial(b + c, 1/2).

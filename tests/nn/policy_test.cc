@@ -21,14 +21,13 @@ TEST_CASE("policy: names give compute and variable dtypes") {
     std::string_view name;
     DType compute;
     DType variable;
-    bool mixed;
   };
   constexpr Case k_cases[] = {
-      {"float32", DType::float32, DType::float32, false},
-      {"mixed_float16", DType::float16, DType::float32, true},
-      {"mixed_bfloat16", DType::bfloat16, DType::float32, true},
-      {"float16", DType::float16, DType::float16, false},
-      {"bfloat16", DType::bfloat16, DType::bfloat16, false},
+      {"float32", DType::float32, DType::float32},
+      {"mixed_float16", DType::float16, DType::float32},
+      {"mixed_bfloat16", DType::bfloat16, DType::float32},
+      {"float16", DType::float16, DType::float16},
+      {"bfloat16", DType::bfloat16, DType::bfloat16},
   };
   CHECK(all_policies().size() == std::size(k_cases));
   for (const Case& c : k_cases) {
@@ -38,7 +37,6 @@ TEST_CASE("policy: names give compute and variable dtypes") {
     CHECK(policy->name == c.name);
     CHECK(policy->compute == c.compute);
     CHECK(policy->variable == c.variable);
-    CHECK(policy->mixed() == c.mixed);
   }
   CHECK(policy_named("mixed_float32") == nullptr);
 }

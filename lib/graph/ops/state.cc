@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "graph/ops/ops.h"
+#include "graph/ops/rules.h"
 
 namespace halfstep::graph::ops {
 namespace {
@@ -11,8 +12,6 @@ std::vector<Shape> infer_shape_attr(const InferContext& c) {
 }
 
 std::vector<Shape> infer_handle(const InferContext&) { return {Shape{}}; }
-
-std::vector<Shape> infer_same(const InferContext& c) { return {c.input(0).shape}; }
 
 const Node& handle_of(const InferContext& c) { return c.producer(0); }
 
@@ -55,11 +54,11 @@ std::vector<OpDef> state_ops() {
       define("Identity",
              "input: T -> output: T",
              "T: type",
-             {.infer = infer_same, .gradient = gradient_identity, .aliases = true}),
+             {.infer = infer_unchanged, .gradient = gradient_identity, .aliases = true}),
       define("Cast",
              "x: SrcT -> y: DstT",
              "SrcT: type, DstT: type, Truncate: bool = false",
-             {.infer = infer_same, .gradient = gradient_cast, .elementwise = 1}),
+             {.infer = infer_unchanged, .gradient = gradient_cast, .elementwise = 1}),
       define("VarHandleOp",
              "-> resource: resource",
              "dtype: type, shape: shape, shared_name: string = '', container: string = '', "

@@ -46,7 +46,6 @@ std::string figure(const LineChart& chart) {
                               {"y", series.y},
                               {"low", series.low},
                               {"high", series.high},
-                              {"dashed", series.dashed},
                               {"stepped", series.stepped},
                               {"filled", series.filled},
                               {"points", series.points}});

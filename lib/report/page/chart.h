@@ -16,10 +16,9 @@ struct Series {
   Json x = Json::array();
   Json y = Json::array();
   Json low = nullptr, high = nullptr;  ///< a band around the line, if not null
-  bool dashed = false;
-  bool stepped = false;  ///< a value holds until the next x
-  bool filled = false;   ///< down to zero
-  bool points = false;   ///< few values, each drawn as a dot
+  bool stepped = false;                ///< a value holds until the next x
+  bool filled = false;                 ///< down to zero
+  bool points = false;                 ///< few values, each drawn as a dot
 };
 
 /// A marked point with a text.

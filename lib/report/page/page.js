@@ -94,7 +94,6 @@
         backgroundColor: series.filled ? faint(line) : line,
         // The first line is drawn last: policies that coincide show as rims of one another.
         borderWidth: 1.8 + (series.low === null ? 0 : 1.4 * group),
-        borderDash: series.dashed ? [6, 4] : [],
         fill: series.filled ? "origin" : false,
         pointRadius: series.points ? 3 : 0,
         pointBackgroundColor: line,
