@@ -2,6 +2,7 @@
 
 #include "core/ranges.h"
 #include "graph/op_handles.h"
+#include "graph/ports.h"
 
 namespace halfstep::graph {
 namespace {

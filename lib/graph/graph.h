@@ -75,6 +75,12 @@ enum class Role { weight, statistic, slot, counter, loss_scale, state, derived, 
 
 std::string_view name(Role role);
 
+/// Whether the weights of a model, as copied, saved and restored, have variables of a role. A
+/// master is read from the tensor of its weight; no state that is saved has any.
+constexpr bool in_weights(Role role) {
+  return role == Role::weight || role == Role::statistic || role == Role::master;
+}
+
 /// The initial value of a variable, fully determined by (run seed, variable name).
 struct Initializer {
   enum class Kind { constant, uniform, normal, truncated_normal, orthogonal };
@@ -148,6 +154,9 @@ class Graph {
   std::vector<Variable> variables_;
   std::vector<std::pair<std::string, Value>> fetches_;
 };
+
+/// The number that a Const is in all of its elements; nothing where they differ and for other ops.
+std::optional<double> constant_of(const Node& node);
 
 /// The inputs of a node of a graph.
 std::vector<OpInput> inputs_of(const Graph& graph, const Node& node);

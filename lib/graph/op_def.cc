@@ -221,39 +221,6 @@ void read_attrs(Scanner& in, OpDef& op) {
   }
 }
 
-std::optional<std::int64_t> count_of(const Port& port, const Attrs& attrs) {
-  if (port.count_attr.empty()) return 1;
-  const AttrValue* n = attrs.find(port.count_attr);
-  if (n == nullptr || !std::holds_alternative<std::int64_t>(*n)) return std::nullopt;
-  return std::get<std::int64_t>(*n);
-}
-
-std::optional<std::vector<DType>> port_dtypes(const std::vector<Port>& ports,
-                                              const OpDef& op,
-                                              const Attrs& attrs) {
-  std::vector<DType> dtypes;
-  for (const Port& p : ports) {
-    const std::optional<std::int64_t> count = count_of(p, attrs);
-    if (!count) return std::nullopt;
-    if (p.fixed) {
-      dtypes.insert(dtypes.end(), static_cast<std::size_t>(*count), *p.fixed);
-      continue;
-    }
-    const AttrValue* value = attrs.find(p.type_attr);
-    if (value == nullptr) return std::nullopt;
-    if (op.type_attr(p.type_attr)->is_list) {
-      const auto* list = std::get_if<std::vector<DType>>(value);
-      if (list == nullptr) return std::nullopt;
-      dtypes.insert(dtypes.end(), list->begin(), list->end());
-    } else {
-      const auto* dtype = std::get_if<DType>(value);
-      if (dtype == nullptr) return std::nullopt;
-      dtypes.insert(dtypes.end(), static_cast<std::size_t>(*count), *dtype);
-    }
-  }
-  return dtypes;
-}
-
 }  // namespace
 
 const TypeAttr* OpDef::type_attr(std::string_view attr) const {
@@ -301,14 +268,6 @@ const OpDef* OpTable::find(std::string_view name) const {
   return it != ops_.end() && it->name == name ? &*it : nullptr;
 }
 
-std::optional<std::vector<DType>> input_dtypes(const OpDef& op, const Attrs& attrs) {
-  return port_dtypes(op.inputs, op, attrs);
-}
-
-std::optional<std::vector<DType>> output_dtypes(const OpDef& op, const Attrs& attrs) {
-  return port_dtypes(op.outputs, op, attrs);
-}
-
 std::optional<std::vector<std::int64_t>> OpInput::constant() const {
   if (producer == nullptr || !producer->is(ops::k_const)) return std::nullopt;
   const AttrValue* found = producer->attrs.find("value");
@@ -318,6 +277,20 @@ std::optional<std::vector<std::int64_t>> OpInput::constant() const {
   const auto elements = static_cast<std::size_t>(type.shape.elements());
   if (integers->size() == 1) return std::vector<std::int64_t>(elements, integers->front());
   return *integers;
+}
+
+std::optional<double> constant_of(const Node& node) {
+  const AttrValue* value = node.is(ops::k_const) ? node.attrs.find("value") : nullptr;
+  if (value == nullptr) return std::nullopt;
+  if (const auto* one = std::get_if<double>(value)) return *one;
+  if (const auto* one = std::get_if<std::int64_t>(value)) return static_cast<double>(*one);
+  if (const auto* all = std::get_if<std::vector<double>>(value); all && all->size() == 1) {
+    return all->front();
+  }
+  if (const auto* all = std::get_if<std::vector<std::int64_t>>(value); all && all->size() == 1) {
+    return static_cast<double>(all->front());
+  }
+  return std::nullopt;
 }
 
 std::vector<OpInput> inputs_of(const Graph& graph, const Node& node) {

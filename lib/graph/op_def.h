@@ -172,9 +172,4 @@ class OpTable {
   std::vector<OpDef> ops_;  // sorted by name
 };
 
-/// The dtype of every input port of a node, from its attributes: as many as the op's signature
-/// asks for. Nothing when a type or count attribute is missing.
-std::optional<std::vector<DType>> input_dtypes(const OpDef& op, const Attrs& attrs);
-std::optional<std::vector<DType>> output_dtypes(const OpDef& op, const Attrs& attrs);
-
 }  // namespace halfstep::graph

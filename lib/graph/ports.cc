@@ -5,6 +5,13 @@
 namespace halfstep::graph {
 namespace {
 
+/// An attribute of type T, or nullptr.
+template <class T>
+const T* value_of(const Attrs& attrs, std::string_view name) {
+  const AttrValue* value = attrs.find(name);
+  return value != nullptr ? std::get_if<T>(value) : nullptr;
+}
+
 std::vector<PortType> port_types(const std::vector<Port>& ports,
                                  const OpDef& op,
                                  const Attrs& attrs) {
@@ -12,24 +19,39 @@ std::vector<PortType> port_types(const std::vector<Port>& ports,
   for (const Port& port : ports) {
     const TypeAttr* type = port.fixed ? nullptr : op.type_attr(port.type_attr);
     if (type != nullptr && type->is_list) {
-      const AttrValue* value = attrs.find(type->name);
-      const auto* list = value != nullptr ? std::get_if<std::vector<DType>>(value) : nullptr;
+      const auto* list = value_of<std::vector<DType>>(attrs, type->name);
       const int size = list != nullptr ? static_cast<int>(list->size()) : 0;
       for (int i = 0; i < size; ++i) types.push_back({type->name, i, std::nullopt});
       continue;
     }
-    std::int64_t count = 1;
-    if (!port.count_attr.empty()) {
-      const AttrValue* value = attrs.find(port.count_attr);
-      const auto* number = value != nullptr ? std::get_if<std::int64_t>(value) : nullptr;
-      if (number != nullptr) count = *number;
-    }
+    const auto* given = value_of<std::int64_t>(attrs, port.count_attr);
+    const std::int64_t count = given != nullptr ? *given : 1;
     for (std::int64_t i = 0; i < count; ++i) {
       types.push_back(port.fixed ? PortType{{}, -1, port.fixed}
                                  : PortType{type->name, -1, std::nullopt});
     }
   }
   return types;
+}
+
+std::optional<std::vector<DType>> port_dtypes(const std::vector<Port>& ports,
+                                              const OpDef& op,
+                                              const Attrs& attrs) {
+  for (const Port& port : ports) {
+    // For these port_types() has defaults of TensorFlow, which a node may not rely on.
+    const bool is_list = !port.fixed && op.type_attr(port.type_attr)->is_list;
+    if ((is_list && value_of<std::vector<DType>>(attrs, port.type_attr) == nullptr) ||
+        (!port.count_attr.empty() && value_of<std::int64_t>(attrs, port.count_attr) == nullptr)) {
+      return std::nullopt;
+    }
+  }
+  std::vector<DType> dtypes;
+  for (const PortType& port : port_types(ports, op, attrs)) {
+    const std::optional<DType> dtype = dtype_of(port, attrs);
+    if (!dtype) return std::nullopt;
+    dtypes.push_back(*dtype);
+  }
+  return dtypes;
 }
 
 }  // namespace
@@ -42,15 +64,21 @@ std::vector<PortType> output_port_types(const OpDef& op, const Attrs& attrs) {
   return port_types(op.outputs, op, attrs);
 }
 
+std::optional<std::vector<DType>> input_dtypes(const OpDef& op, const Attrs& attrs) {
+  return port_dtypes(op.inputs, op, attrs);
+}
+
+std::optional<std::vector<DType>> output_dtypes(const OpDef& op, const Attrs& attrs) {
+  return port_dtypes(op.outputs, op, attrs);
+}
+
 std::optional<DType> dtype_of(const PortType& port, const Attrs& attrs) {
   if (port.fixed) return port.fixed;
-  const AttrValue* value = attrs.find(port.attr);
-  if (value == nullptr) return std::nullopt;
   if (port.index < 0) {
-    const auto* dtype = std::get_if<DType>(value);
+    const auto* dtype = value_of<DType>(attrs, port.attr);
     return dtype != nullptr ? std::optional(*dtype) : std::nullopt;
   }
-  const auto* list = std::get_if<std::vector<DType>>(value);
+  const auto* list = value_of<std::vector<DType>>(attrs, port.attr);
   const auto index = static_cast<std::size_t>(port.index);
   if (list == nullptr || index >= list->size()) return std::nullopt;
   return (*list)[index];

@@ -27,6 +27,11 @@ std::vector<PortType> output_port_types(const OpDef& op, const Attrs& attrs);
 /// The dtype that `attrs` gives a port, or nothing when the attribute is missing.
 std::optional<DType> dtype_of(const PortType& port, const Attrs& attrs);
 
+/// The dtype of every input port of a node, from its attributes: as many as the op's signature
+/// asks for. Nothing when a type or count attribute is missing.
+std::optional<std::vector<DType>> input_dtypes(const OpDef& op, const Attrs& attrs);
+std::optional<std::vector<DType>> output_dtypes(const OpDef& op, const Attrs& attrs);
+
 /// Whether a node may have `given` data inputs where its op declares `wanted` ports.
 bool fits_inputs(const OpDef& op, std::size_t wanted, std::size_t given);
 

@@ -35,14 +35,10 @@ Pattern product(bool adj_x, bool adj_y, std::vector<Pattern> operands) {
   });
 }
 
-/// The number that a Const of floats is everywhere, before a Cast that the rewrite appended.
+/// The number that a Const is everywhere, before a Cast that the rewrite appended.
 std::optional<double> number(const graph::Graph& graph, Value value) {
   if (graph.node(value.node).is(graph::ops::k_cast)) value = graph.node(value.node).inputs[0];
-  const Node& node = graph.node(value.node);
-  if (!node.is(graph::ops::k_const)) return std::nullopt;
-  const auto* values = std::get_if<std::vector<double>>(node.attrs.find("value"));
-  if (values == nullptr || values->size() != 1) return std::nullopt;
-  return values->front();
+  return graph::constant_of(graph.node(value.node));
 }
 
 /// Where a chain casts between float32 and the dtype of its matmuls: nowhere (float32, and the

@@ -62,12 +62,7 @@ class SoftmaxLosses {
     return rewriter_.type(value) == graph::TensorType{DType::float32, Shape{}};
   }
 
-  bool is_one(Value value) const {
-    const Node& node = rewriter_.node(value);
-    if (!node.is(graph::ops::k_const)) return false;
-    const auto* numbers = std::get_if<std::vector<double>>(node.attrs.find("value"));
-    return numbers != nullptr && *numbers == std::vector{1.0};
-  }
+  bool is_one(Value value) const { return graph::constant_of(rewriter_.node(value)) == 1.0; }
 
   /// Sum(Cast(ArgMax(softmax) == labels)).
   Value correct_of(Value softmax, Value labels) const {
@@ -91,10 +86,9 @@ class SoftmaxLosses {
     if (!rewriter_.node(divided).is(graph::ops::k_real_div)) return {};
     const Value tile = rewriter_.node(divided).inputs[0];
     const Node& rows = rewriter_.node(rewriter_.node(divided).inputs[1]);
-    if (!rows.is(graph::ops::k_const) || !rewriter_.node(tile).is(graph::ops::k_tile)) return {};
-    const auto* count = std::get_if<std::vector<double>>(rows.attrs.find("value"));
     const auto wanted = static_cast<double>(rewriter_.type(slopes).shape[0]);
-    if (count == nullptr || *count != std::vector{wanted}) return {};
+    if (graph::constant_of(rows) != wanted || !rewriter_.node(tile).is(graph::ops::k_tile))
+      return {};
     Value seed = rewriter_.node(tile).inputs[0];
     while (rewriter_.node(seed).is(graph::ops::k_reshape)) seed = rewriter_.node(seed).inputs[0];
     if (!is_number(seed)) return {};

@@ -24,11 +24,8 @@ struct Average {
 
 /// The value of a float32 Const of one element.
 std::optional<double> scalar(const Graph& graph, Value value) {
-  const Node& node = graph.node(value.node);
-  if (!node.is(graph::ops::k_const) || node.outputs[0] != graph::TensorType{DType::float32, {}}) {
-    return std::nullopt;
-  }
-  return node.attrs.get<std::vector<double>>("value").at(0);
+  if (graph.type(value) != graph::TensorType{DType::float32, {}}) return std::nullopt;
+  return graph::constant_of(graph.node(value.node));
 }
 
 /// A product of some value with a constant.

@@ -19,9 +19,6 @@ bool in_model(graph::Role role) {
   return role == graph::Role::weight || role == graph::Role::statistic;
 }
 
-/// Whether State::weights() has a variable.
-bool is_kept(graph::Role role) { return in_model(role) || role == graph::Role::master; }
-
 /// A float32 copy of a floating tensor.
 Tensor in_float32(const Tensor& tensor) {
   Tensor values(DType::float32, tensor.shape());
@@ -282,7 +279,7 @@ std::vector<Tensor> State::weights() const {
   to_host();
   std::vector<Tensor> copies;
   for (const Entry& entry : entries_) {
-    if (is_kept(entry.variable.role)) copies.push_back(entry.tensor.clone());
+    if (graph::in_weights(entry.variable.role)) copies.push_back(entry.tensor.clone());
   }
   return copies;
 }
@@ -291,7 +288,7 @@ void State::set_weights(const std::vector<Tensor>& weights) {
   to_host();
   std::size_t next = 0;
   for (const Entry& entry : entries_) {
-    if (!is_kept(entry.variable.role)) continue;
+    if (!graph::in_weights(entry.variable.role)) continue;
     require(next < weights.size() && weights[next].dtype() == entry.tensor.dtype() &&
                 weights[next].shape() == entry.tensor.shape(),
             "weights of another model");

@@ -39,21 +39,6 @@ bool is_division(const Node& node) {
   return (node.is(graph::ops::k_real_div, graph::ops::k_div)) && node.inputs.size() == 2;
 }
 
-/// The single number of a Const, or nothing.
-std::optional<double> constant_of(const Node& node) {
-  const graph::AttrValue* value = node.is(graph::ops::k_const) ? node.attrs.find("value") : nullptr;
-  if (value == nullptr) return std::nullopt;
-  if (const auto* one = std::get_if<double>(value)) return *one;
-  if (const auto* one = std::get_if<std::int64_t>(value)) return static_cast<double>(*one);
-  if (const auto* all = std::get_if<std::vector<double>>(value); all && all->size() == 1) {
-    return all->front();
-  }
-  if (const auto* all = std::get_if<std::vector<std::int64_t>>(value); all && all->size() == 1) {
-    return static_cast<double>(all->front());
-  }
-  return std::nullopt;
-}
-
 /// The source of a scale. Two constants are the same source when they are equal up to the rounding
 /// of a reciprocal in float32, which is below 1e-7.
 struct ScaleSource {

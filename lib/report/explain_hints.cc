@@ -120,12 +120,7 @@ void cast_hint(const HintContext& c) {
 std::optional<double> constant_behind(const Graph& graph, graph::Value value) {
   const Node* node = &graph.node(value.node);
   while (node->is(graph::ops::k_cast)) node = &graph.node(node->inputs[0].node);
-  if (!node->is(graph::ops::k_const)) return std::nullopt;
-  const graph::AttrValue* numbers = node->attrs.find("value");
-  if (numbers == nullptr) return std::nullopt;
-  const auto* reals = std::get_if<std::vector<double>>(numbers);
-  if (reals == nullptr || reals->size() != 1) return std::nullopt;
-  return reals->front();
+  return graph::constant_of(*node);
 }
 
 void epsilon_hints(const HintContext& c) {

@@ -33,11 +33,7 @@ constexpr std::string_view k_step = "step-";
 /// Limit on the size of a DONE, which has four lines of about 60 bytes.
 constexpr std::size_t k_most_done_bytes = 4096;
 
-/// A master is read from the tensor of its weight; no state that is saved has any.
-bool in_model(Role role) {
-  return role == Role::weight || role == Role::statistic || role == Role::master;
-}
-bool in_optimizer(Role role) { return !in_model(role) && role != Role::derived; }
+bool in_optimizer(Role role) { return !graph::in_weights(role) && role != Role::derived; }
 
 std::string join(const std::string& dir, std::string_view name) {
   return (fs::path(dir) / name).string();
@@ -54,7 +50,7 @@ std::vector<data::NamedTensor> tensors(const plan::State& state, bool (*wanted)(
 /// The tensors of `best`, as State::weights() returns them, with their names in `state`.
 std::vector<data::NamedTensor> name_best(const plan::State& state,
                                          const std::vector<Tensor>& best) {
-  std::vector<data::NamedTensor> named = tensors(state, in_model);
+  std::vector<data::NamedTensor> named = tensors(state, graph::in_weights);
   require(named.size() == best.size(), "the best weights are of another model");
   for (std::size_t i = 0; i < best.size(); ++i) named[i].view = best[i].view();
   return named;
@@ -204,7 +200,7 @@ void load(const std::string& path, plan::State& state, bool (*wanted)(Role)) {
       convert(reader.read(*stored).view(), entry.tensor.view());
     }
   }
-  if (wanted == in_model && used < reader.entries().size()) {
+  if (wanted == graph::in_weights && used < reader.entries().size()) {
     for (const data::SafetensorsEntry& stored : reader.entries()) {
       if (!state.contains(stored.name))
         problem(fmt::format("has '{}', the model does not", stored.name));
@@ -232,7 +228,7 @@ std::string save_checkpoint(const std::string& run_dir,
   make_folder(temporary);
   try {
     data::write_safetensors(
-        join(temporary, k_model), tensors(state, in_model), {{"format", "halfstep"}});
+        join(temporary, k_model), tensors(state, graph::in_weights), {{"format", "halfstep"}});
     data::write_safetensors(
         join(temporary, k_optimizer), tensors(state, in_optimizer), {{"format", "halfstep"}});
     if (!best.empty()) {
@@ -340,13 +336,13 @@ std::optional<std::string> find_checkpoint(const std::string& path,
 }
 
 void load_weights(const std::string& path, plan::State& state) {
-  if (fs::is_regular_file(path)) return load(path, state, in_model);
+  if (fs::is_regular_file(path)) return load(path, state, graph::in_weights);
   const std::optional<std::string> checkpoint = find_checkpoint(path);
   if (!checkpoint) {
     fail(path, fs::exists(path) ? "holds no complete checkpoint" : "there is no such checkpoint");
   }
   refuse_damaged(*checkpoint);
-  load(join(*checkpoint, k_model), state, in_model);
+  load(join(*checkpoint, k_model), state, graph::in_weights);
 }
 
 Loaded load_checkpoint(const std::string& path, plan::State& state) {
@@ -360,10 +356,10 @@ Loaded load_checkpoint(const std::string& path, plan::State& state) {
   loaded.progress =
       progress_from_json(read_limited(progress_path, k_most_state_bytes), progress_path);
   if (const std::string best = join(*checkpoint, k_best); fs::exists(best)) {
-    load(best, state, in_model);
+    load(best, state, graph::in_weights);
     loaded.best = state.weights();
   }
-  load(join(*checkpoint, k_model), state, in_model);
+  load(join(*checkpoint, k_model), state, graph::in_weights);
   load(join(*checkpoint, k_optimizer), state, in_optimizer);
   return loaded;
 }

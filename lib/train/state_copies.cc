@@ -127,7 +127,7 @@ void StateCopies::copy_divided(const RunState& run, Copy& copy) {
   std::size_t next_best = 0;
   for (std::size_t i = 0; i < copy.entries.size(); ++i) {
     const plan::State::Entry& entry = state.entries()[i];
-    const bool in_best = !copy.best->empty() && in_weights(entry.variable.role);
+    const bool in_best = !copy.best->empty() && graph::in_weights(entry.variable.role);
     const Tensor* best = in_best ? &(*copy.best)[next_best++] : nullptr;
     if (entry.variable.slice) {
       slices.push_back(&entry.tensor);

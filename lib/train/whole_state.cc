@@ -31,10 +31,6 @@ Tensor gather(const Tensor& slice, const graph::Slice& of, comm::Communicator& r
 
 }  // namespace
 
-bool in_weights(Role role) {
-  return role == Role::weight || role == Role::statistic || role == Role::master;
-}
-
 WholeState::WholeState(const Session& session, const std::vector<Tensor>& best, bool keep)
     : own_(&session.state()), own_best_(best) {
   if (!session.is_divided()) return;
@@ -56,7 +52,7 @@ void WholeState::put_together(std::span<const plan::State::Entry> of,
   std::size_t next_best = 0;
   for (const plan::State::Entry& entry : of) {
     const graph::Variable& variable = entry.variable;
-    const bool in_best = !own_best_.empty() && in_weights(variable.role);
+    const bool in_best = !own_best_.empty() && graph::in_weights(variable.role);
     const auto whole = [&](const Tensor& value, bool of_best) {
       if (variable.slice) return gather(variable, value, of_best);
       return keep ? value.clone() : Tensor();

@@ -45,7 +45,4 @@ class WholeState {
   std::vector<Tensor> whole_best_;
 };
 
-/// Whether State::weights() has a variable of this role.
-bool in_weights(graph::Role role);
-
 }  // namespace halfstep::train
