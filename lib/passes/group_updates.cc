@@ -152,8 +152,8 @@ NewNode grouped(const std::vector<Part>& parts, const CopyOf& copy_of) {
 
 /// Whether a node is the float32 Const of a number.
 bool is_number(const Node& node, double value) {
-  return node.is(graph::ops::k_const) && node.outputs[0] == graph::TensorType{DType::float32, {}} &&
-         node.attrs.get<std::vector<double>>("value") == std::vector{value};
+  return graph::constant_of(node) == value &&
+         node.outputs[0] == graph::TensorType{DType::float32, {}};
 }
 
 /// The number of updates of which a value is the power beta^(updates + 1), or an invalid value.
@@ -244,38 +244,23 @@ Value copy_of(const Rewriter& rewriter, Value handle) {
   return {};
 }
 
-/// The update of each variable that only a group writes, by its handle; -1 for other writers.
-std::map<Value, int> writers_of(const Graph& graph, const std::vector<UpdateGroup>& groups) {
-  std::set<int> grouped;
-  for (const UpdateGroup& group : groups) grouped.insert(group.ids.begin(), group.ids.end());
-  std::map<Value, int> writers;
-  for (int id = 0; id < graph.size(); ++id) {
-    const Node& node = graph.node(id);
-    if (node.is(graph::ops::k_read_variable_op, graph::ops::k_packed_variable)) continue;
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      if (graph.type(node.inputs[i]).dtype != DType::resource) continue;
-      const bool written_with_copy = i == 0 && grouped.contains(id);
-      const auto [it, first] = writers.emplace(node.inputs[i], written_with_copy ? id : -1);
-      if (!first) it->second = -1;
-    }
-  }
-  return writers;
-}
-
 /// Makes casts of float32 variables to 16 bits CastVariables, one for each variable.
 Graph keep_casts(const Graph& graph, const Target& target) {
-  const std::map<Value, int> writers = writers_of(graph, groups_of(graph));
+  std::set<int> grouped;
+  for (const UpdateGroup& group : groups_of(graph)) {
+    grouped.insert(group.ids.begin(), group.ids.end());
+  }
+  const Writers writers(graph, [&](int id) { return grouped.contains(id); });
   Rewriter rewriter(graph, target.supports);
   Value handle, read, cast;
   const Pattern pattern =
       op(graph::ops::k_cast, {op(graph::ops::k_read_variable_op, {any(handle)}).as(read)});
   rewriter.apply(pattern.as(cast), [&]() -> Replacement {
     const DType dtype = rewriter.type(cast).dtype;
-    if (rewriter.type(read).dtype != DType::float32 || !is_half(dtype)) return {};
-    const auto writer = writers.find(handle);
-    if (writer != writers.end() &&
-        (writer->second < 0 || !rewriter.before(cast.node, writer->second)))
+    if (rewriter.type(read).dtype != DType::float32 || !is_half(dtype) ||
+        !writers.allow_copy(handle, cast.node)) {
       return {};
+    }
     const Value copy = copy_of(rewriter, handle);
     if (copy.valid()) {
       // An update rounds a variable to one dtype only.

@@ -11,31 +11,6 @@ using graph::Graph;
 using graph::Node;
 using graph::Value;
 
-/// The node that writes each variable, by its handle.
-struct Writers {
-  explicit Writers(const Graph& graph) {
-    for (int id = 0; id < graph.size(); ++id) {
-      const Node& node = graph.node(id);
-      if (node.is(graph::ops::k_read_variable_op, graph::ops::k_packed_variable)) continue;
-      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        if (graph.type(node.inputs[i]).dtype != DType::resource) continue;
-        const bool fused = node.is(graph::ops::k_fused_update) && i == 0;
-        auto [it, first] = by_handle.emplace(node.inputs[i], fused ? id : k_other);
-        if (!first) it->second = k_other;
-      }
-    }
-  }
-
-  /// Whether a packed copy made at the position of node `id` stays valid.
-  bool allow(Value handle, int id) const {
-    const auto it = by_handle.find(handle);
-    return it == by_handle.end() || (it->second != k_other && id < it->second);
-  }
-
-  static constexpr int k_other = -1;
-  std::map<Value, int> by_handle;
-};
-
 /// The attributes that tell two packings of a variable apart.
 auto layout(const graph::Attrs& attrs) {
   return std::tuple(attrs.get<std::string>("side"),
@@ -59,13 +34,15 @@ std::vector<Value> packed_copies(const Rewriter& rewriter, Value handle) {
 }  // namespace
 
 Graph persist_packed_weights(const Graph& graph, const Target& target) {
-  const Writers writers(graph);
+  const Writers writers(graph,
+                        [&](int id) { return graph.node(id).is(graph::ops::k_fused_update); });
   Rewriter keep(graph, target.supports);
   Value handle, read, pack;
   const Pattern packed =
       op(graph::ops::k_pack_operand, {op(graph::ops::k_read_variable_op, {any(handle)}).as(read)});
   keep.apply(packed.as(pack), [&]() -> Replacement {
-    if (keep.type(read).dtype != DType::float32 || !writers.allow(handle, pack.node)) return {};
+    if (keep.type(read).dtype != DType::float32 || !writers.allow_copy(handle, pack.node))
+      return {};
     graph::Attrs attrs = keep.node(pack).attrs;
     attrs.erase("T");
     for (const Value& copy : packed_copies(keep, handle)) {

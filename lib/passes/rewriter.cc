@@ -258,6 +258,24 @@ void Rewriter::remove_unused(int id) {
 
 graph::Graph Rewriter::finish() const { return select(graph_, order()); }
 
+Writers::Writers(const graph::Graph& graph, const std::function<bool(int)>& is_update) {
+  for (int id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.is(graph::ops::k_read_variable_op, graph::ops::k_packed_variable)) continue;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (graph.type(node.inputs[i]).dtype != DType::resource) continue;
+      const auto [it, first] =
+          by_handle_.emplace(node.inputs[i], i == 0 && is_update(id) ? id : -1);
+      if (!first) it->second = -1;
+    }
+  }
+}
+
+bool Writers::allow_copy(Value handle, int id) const {
+  const auto it = by_handle_.find(handle);
+  return it == by_handle_.end() || id < it->second;
+}
+
 graph::Graph select(const graph::Graph& graph, const std::vector<int>& nodes) {
   graph::Graph selected;
   std::vector<int> now(static_cast<std::size_t>(graph.size()), -1);

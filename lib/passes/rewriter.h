@@ -144,6 +144,20 @@ class Rewriter {
   std::map<graph::Value, graph::Value> replaced_;
 };
 
+/// The node that writes each variable, for passes that let an update write copies of its variable,
+/// such as a packed one.
+class Writers {
+ public:
+  /// `is_update`: whether a node can write copies of the variable that is its first input.
+  Writers(const graph::Graph& graph, const std::function<bool(int)>& is_update);
+  /// Whether node `id` can be replaced by a copy that the variable's update writes: nothing else
+  /// writes the variable, and the update comes later.
+  bool allow_copy(graph::Value handle, int id) const;
+
+ private:
+  std::map<graph::Value, int> by_handle_;  ///< the update that alone writes it; else -1
+};
+
 /// The graph of some of a graph's nodes, in this order. Control edges from other nodes are dropped.
 graph::Graph select(const graph::Graph& graph, const std::vector<int>& nodes);
 
