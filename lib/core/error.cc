@@ -100,12 +100,6 @@ void Diagnostics::throw_if_any(ErrorKind kind) const {
 
 namespace {
 
-std::string lower_case(std::string_view text) {
-  std::string small(text);
-  for (char& c : small) c = 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return small;
-}
-
 /// A name in small letters without underscores: meaniou of MeanIoU and of mean_io_u.
 std::string joined(std::string_view name) {
   std::string letters = lower_case(name);

@@ -1,11 +1,14 @@
 #pragma once
-// Text from files, command lines and environments on its way to a terminal.
+// Text from files, command lines and environments: in lower case, and escaped for a terminal.
 
 #include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace halfstep {
+
+/// `text` with the letters A to Z in lower case, whatever the locale.
+std::string lower_case(std::string_view text);
 
 /// A code point and how many bytes it takes in UTF-8.
 struct Character {

@@ -125,15 +125,6 @@ std::string summary(const GraphReport& report) {
                     target);
 }
 
-std::string dot_text(std::string_view text) {
-  std::string result = "\"";
-  for (char c : printable(text)) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + "\"";
-}
-
 }  // namespace
 
 GraphReport explain_graph(std::string_view text,
@@ -224,6 +215,15 @@ std::string to_table(const GraphReport& report) {
             "\n";
   }
   return text + "\n" + printable_lines(summary(report));
+}
+
+std::string dot_text(std::string_view text) {
+  std::string result = "\"";
+  for (char c : printable(text)) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + "\"";
 }
 
 std::string to_dot(const GraphReport& report) {

@@ -28,6 +28,8 @@ GraphReport explain_graph(std::string_view text,
 std::string to_json(const GraphReport& report);
 /// For a terminal: one line per node, then the casts and a summary.
 std::string to_table(const GraphReport& report);
+/// A quoted string of Graphviz's language that shows `printable(text)`.
+std::string dot_text(std::string_view text);
 /// Graphviz: green is converted, red denied; casts are small ellipses.
 std::string to_dot(const GraphReport& report);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/printable.h"
 #include "core/ranges.h"
 
 namespace halfstep::precision {
@@ -220,12 +221,7 @@ std::string_view name(List list) { return k_lists[static_cast<std::size_t>(list)
 std::optional<Mode> mode_named(std::string_view text) { return named<Mode>(text, k_modes); }
 
 std::optional<Level> level_named(std::string_view text) {
-  if (text.empty()) return Level::standard;
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return named<Level>(lower, k_levels);
+  return text.empty() ? Level::standard : named<Level>(lower_case(text), k_levels);
 }
 
 std::vector<std::string> level_names() { return {k_levels.begin(), k_levels.end()}; }

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <limits>
 
+#include "core/printable.h"
 #include "core/ranges.h"
 #include "graph/op_def.h"
 #include "graph/op_handles.h"
@@ -20,14 +21,6 @@ namespace {
 using graph::Graph;
 using graph::Node;
 using graph::OpTable;
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
-}
 
 /// Names of CPUs whose vector or matrix units do not compute in float16.
 bool is_cpu_without_float16(std::string_view arch) {
@@ -58,7 +51,7 @@ bool on_device(const Node& node, const RewriteOptions& options) {
   std::string_view device = node.device;
   const std::size_t slash = device.rfind('/');
   if (slash != std::string_view::npos) device.remove_prefix(slash + 1);
-  return lower(device).find(options.mode == Mode::cuda ? "gpu" : "cpu") != std::string::npos;
+  return lower_case(device).find(options.mode == Mode::cuda ? "gpu" : "cpu") != std::string::npos;
 }
 
 std::vector<bool> processed_nodes(const Graph& graph, const RewriteOptions& options) {

@@ -5,6 +5,8 @@
 #include <array>
 #include <string_view>
 
+#include "core/printable.h"
+
 namespace halfstep::precision {
 namespace {
 
@@ -26,10 +28,7 @@ class Reader {
   void boolean(std::string_view suffix, bool& value) const {
     const std::optional<std::string> given = text(suffix);
     if (!given || given->empty()) return;
-    std::string lower = *given;
-    for (char& c : lower) {
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    }
+    const std::string lower = lower_case(*given);
     if (lower == "1" || lower == "true") {
       value = true;
     } else if (lower == "0" || lower == "false") {

@@ -2,20 +2,13 @@
 
 #include <map>
 
-#include "core/printable.h"
+#include "precision/graph_report.h"
 #include "report/explain_text.h"
 
 namespace halfstep::report {
 namespace {
 
-std::string dot_text(std::string_view text) {
-  std::string result = "\"";
-  for (char c : printable(text)) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + "\"";
-}
+using precision::dot_text;
 
 std::string box(const Explanation& e, std::size_t id, const ExplainedOp& op) {
   const std::string tooltip =
