@@ -155,25 +155,23 @@ struct Printer {
   }
 };
 
+template <class T>
+std::optional<T> read_number(const RawValue& raw) {
+  if (raw.kind != Kind::number) return std::nullopt;
+  const std::string_view text = std::string_view(raw.text).substr(raw.text[0] == '+' ? 1 : 0);
+  T value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
 }  // namespace
 
 std::optional<std::int64_t> read_integer(const RawValue& raw) {
-  if (raw.kind != Kind::number) return std::nullopt;
-  const std::string_view text = std::string_view(raw.text).substr(raw.text[0] == '+' ? 1 : 0);
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return read_number<std::int64_t>(raw);
 }
 
-std::optional<double> read_real(const RawValue& raw) {
-  if (raw.kind != Kind::number) return std::nullopt;
-  const std::string_view text = std::string_view(raw.text).substr(raw.text[0] == '+' ? 1 : 0);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
+std::optional<double> read_real(const RawValue& raw) { return read_number<double>(raw); }
 
 std::optional<bool> read_boolean(const RawValue& raw) {
   if (raw.kind != Kind::word) return std::nullopt;

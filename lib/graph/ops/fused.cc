@@ -21,6 +21,7 @@
 #include <array>
 
 #include "graph/ops/ops.h"
+#include "graph/ops/rules.h"
 
 namespace halfstep::graph::ops {
 namespace {
@@ -46,14 +47,7 @@ const Epilogue& epilogue_of(const InferContext& c) {
 }
 
 std::vector<Shape> infer_fused(const InferContext& c) {
-  const bool ta = c.node.attrs.get<bool>("transpose_a");
-  const bool tb = c.node.attrs.get<bool>("transpose_b");
-  const Shape& a = c.input(0).shape;
-  const Shape& b = c.input(1).shape;
-  if (a.rank() != 2 || b.rank() != 2 || a[ta ? 0 : 1] != b[tb ? 1 : 0]) {
-    throw ShapeError(fmt::format("cannot multiply {} by {}", to_string(a), to_string(b)));
-  }
-  const Shape product{a[ta ? 1 : 0], b[tb ? 0 : 1]};
+  const Shape product = infer_matmul(c)[0];
   const Shape mask{fused_mask_bytes(product[0], product[1])};
   const Epilogue& epilogue = epilogue_of(c);
   std::vector<Shape> wanted;

@@ -27,15 +27,6 @@ constexpr Flags k_adjoint{"adj_x", "adj_y"};
                                to_string(c.input(1).shape)));
 }
 
-std::vector<Shape> infer_matmul(const InferContext& c) {
-  const bool ta = c.node.attrs.get<bool>(k_transpose.a);
-  const bool tb = c.node.attrs.get<bool>(k_transpose.b);
-  const Shape& a = c.input(0).shape;
-  const Shape& b = c.input(1).shape;
-  if (a.rank() != 2 || b.rank() != 2 || a[ta ? 0 : 1] != b[tb ? 1 : 0]) refuse(c);
-  return {Shape{a[ta ? 1 : 0], b[tb ? 0 : 1]}};
-}
-
 std::vector<Shape> infer_batch_matmul(const InferContext& c) {
   const bool tx = c.node.attrs.get<bool>(k_adjoint.a);
   const bool ty = c.node.attrs.get<bool>(k_adjoint.b);
@@ -113,6 +104,15 @@ std::vector<Value> gradient_bias_add(const GradientContext& c) {
 }
 
 }  // namespace
+
+std::vector<Shape> infer_matmul(const InferContext& c) {
+  const bool ta = c.node.attrs.get<bool>(k_transpose.a);
+  const bool tb = c.node.attrs.get<bool>(k_transpose.b);
+  const Shape& a = c.input(0).shape;
+  const Shape& b = c.input(1).shape;
+  if (a.rank() != 2 || b.rank() != 2 || a[ta ? 0 : 1] != b[tb ? 1 : 0]) refuse(c);
+  return {Shape{a[ta ? 1 : 0], b[tb ? 0 : 1]}};
+}
 
 std::vector<OpDef> matmul_ops() {
   return {

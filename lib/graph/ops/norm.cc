@@ -86,26 +86,27 @@ std::vector<Shape> infer_fused_norm(const InferContext& c) {
   return infer_norm(c);
 }
 
-std::vector<Shape> infer_relu_norm_grad(const InferContext& c) {
+/// The shape of the channels, for a gradient of the shape of input 1, x; inputs from 2 up to `end`
+/// have a value for each channel.
+Shape gradient_channels(const InferContext& c, std::size_t end) {
   const Shape& x = c.input(1).shape;
-  const Shape channels = checked_channels(c, x);
+  Shape channels = checked_channels(c, x);
   if (c.input(0).shape != x) {
     throw ShapeError(fmt::format(
         "the gradient has shape {}, the input {}", to_string(c.input(0).shape), to_string(x)));
   }
-  for (std::size_t i = 2; i < 6; ++i) expect_channels(c, i, channels);
-  return {x, channels, channels};
+  for (std::size_t i = 2; i < end; ++i) expect_channels(c, i, channels);
+  return channels;
+}
+
+std::vector<Shape> infer_relu_norm_grad(const InferContext& c) {
+  const Shape channels = gradient_channels(c, 6);
+  return {c.input(1).shape, channels, channels};
 }
 
 std::vector<Shape> infer_norm_grad(const InferContext& c) {
-  const Shape& x = c.input(1).shape;
-  const Shape channels = checked_channels(c, x);
-  if (c.input(0).shape != x) {
-    throw ShapeError(fmt::format(
-        "the gradient has shape {}, the input {}", to_string(c.input(0).shape), to_string(x)));
-  }
-  for (std::size_t i = 2; i < 5; ++i) expect_channels(c, i, channels);
-  return {x, channels, channels, Shape{0}, Shape{0}};
+  const Shape channels = gradient_channels(c, 5);
+  return {c.input(1).shape, channels, channels, Shape{0}, Shape{0}};
 }
 
 std::vector<Shape> infer_moments(const InferContext& c) {
@@ -129,12 +130,7 @@ std::vector<Shape> infer_part(const InferContext& c) {
   if (relu_inputs != 0 && relu_inputs != (sums ? 2 : 1)) {
     throw ShapeError(fmt::format("{} inputs for the Relu", relu_inputs));
   }
-  const Shape channels = checked_channels(c, x);
-  if (c.input(0).shape != x) {
-    throw ShapeError(fmt::format(
-        "the gradient has shape {}, the input {}", to_string(c.input(0).shape), to_string(x)));
-  }
-  for (std::size_t i = 2; i < c.inputs(); ++i) expect_channels(c, i, channels);
+  const Shape channels = gradient_channels(c, c.inputs());
   if (sums) return {channels, channels};
   return {x};
 }

@@ -23,6 +23,10 @@ std::vector<Shape> infer_equal(const InferContext& c);
 /// One output with NumPy's broadcast of all inputs. Errors: ShapeError when they do not fit.
 std::vector<Shape> infer_broadcast(const InferContext& c);
 
+/// The product of inputs 0 and 1, matrices with `transpose_a` and `transpose_b`. Errors:
+/// ShapeError.
+std::vector<Shape> infer_matmul(const InferContext& c);
+
 /// `axis` counted from the front. Errors: ShapeError outside of [-rank, rank).
 std::size_t axis_of(std::int64_t axis, std::size_t rank, const Node& node);
 

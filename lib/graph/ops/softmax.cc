@@ -25,28 +25,21 @@ std::vector<Shape> infer_rows(const InferContext& c) {
 }
 
 /// Loss per row and the gradient of the logits.
-std::vector<Shape> infer_cross_entropy(const InferContext& c) {
+std::vector<Shape> loss_shapes(const InferContext& c, bool sparse) {
   const Shape& logits = c.input(0).shape;
-  if (logits.rank() != 2 || c.input(1).shape != logits) {
-    throw ShapeError(
-        fmt::format("{} wants logits and labels of one shape [batch, classes], got {} and {}",
-                    c.node.op,
-                    to_string(logits),
-                    to_string(c.input(1).shape)));
+  if (logits.rank() != 2 || c.input(1).shape != (sparse ? Shape{logits[0]} : logits)) {
+    throw ShapeError(fmt::format("{} wants {}, got {} and {}",
+                                 c.node.op,
+                                 sparse ? "logits [batch, classes] and labels [batch]"
+                                        : "logits and labels of one shape [batch, classes]",
+                                 to_string(logits),
+                                 to_string(c.input(1).shape)));
   }
   return {Shape{logits[0]}, logits};
 }
-
+std::vector<Shape> infer_cross_entropy(const InferContext& c) { return loss_shapes(c, false); }
 std::vector<Shape> infer_sparse_cross_entropy(const InferContext& c) {
-  const Shape& logits = c.input(0).shape;
-  if (logits.rank() != 2 || c.input(1).shape != Shape{logits[0]}) {
-    throw ShapeError(
-        fmt::format("{} wants logits [batch, classes] and labels [batch], got {} and {}",
-                    c.node.op,
-                    to_string(logits),
-                    to_string(c.input(1).shape)));
-  }
-  return {Shape{logits[0]}, logits};
+  return loss_shapes(c, true);
 }
 
 std::vector<Shape> infer_softmax_loss(const InferContext& c) {
