@@ -150,10 +150,15 @@ std::string damage(const std::string& checkpoint) {
   return "";
 }
 
-void refuse_damaged(const std::string& checkpoint) {
-  if (const std::string found = damage(checkpoint); !found.empty()) {
-    fail(checkpoint, "is damaged: " + found);
+/// The checkpoint at `path`. Errors: UserError(data) where there is none or it is damaged.
+std::string intact_checkpoint(const std::string& path) {
+  const std::optional<std::string> checkpoint = find_checkpoint(path);
+  if (!checkpoint) {
+    fail(path, fs::exists(path) ? "holds no complete checkpoint" : "there is no such checkpoint");
   }
+  const std::string found = damage(*checkpoint);
+  if (!found.empty()) fail(*checkpoint, "is damaged: " + found);
+  return *checkpoint;
 }
 
 /// Loads the variables of one kind. Absent loss-scale variables keep their values.
@@ -337,30 +342,21 @@ std::optional<std::string> find_checkpoint(const std::string& path,
 
 void load_weights(const std::string& path, plan::State& state) {
   if (fs::is_regular_file(path)) return load(path, state, graph::in_weights);
-  const std::optional<std::string> checkpoint = find_checkpoint(path);
-  if (!checkpoint) {
-    fail(path, fs::exists(path) ? "holds no complete checkpoint" : "there is no such checkpoint");
-  }
-  refuse_damaged(*checkpoint);
-  load(join(*checkpoint, k_model), state, graph::in_weights);
+  load(join(intact_checkpoint(path), k_model), state, graph::in_weights);
 }
 
 Loaded load_checkpoint(const std::string& path, plan::State& state) {
-  const std::optional<std::string> checkpoint = find_checkpoint(path);
-  if (!checkpoint) {
-    fail(path, fs::exists(path) ? "holds no complete checkpoint" : "there is no such checkpoint");
-  }
-  refuse_damaged(*checkpoint);
-  const std::string progress_path = join(*checkpoint, k_progress);
+  const std::string checkpoint = intact_checkpoint(path);
+  const std::string progress_path = join(checkpoint, k_progress);
   Loaded loaded;
   loaded.progress =
       progress_from_json(read_limited(progress_path, k_most_state_bytes), progress_path);
-  if (const std::string best = join(*checkpoint, k_best); fs::exists(best)) {
+  if (const std::string best = join(checkpoint, k_best); fs::exists(best)) {
     load(best, state, graph::in_weights);
     loaded.best = state.weights();
   }
-  load(join(*checkpoint, k_model), state, graph::in_weights);
-  load(join(*checkpoint, k_optimizer), state, in_optimizer);
+  load(join(checkpoint, k_model), state, graph::in_weights);
+  load(join(checkpoint, k_optimizer), state, in_optimizer);
   return loaded;
 }
 
