@@ -70,9 +70,6 @@ Json last_metrics(const TrainReport& report, const TrainReport&) {
   return metrics;
 }
 
-/// The number, or null for one that is not finite, which is equal to no other.
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 /// The means over the seeds, of the policies that both comparisons have.
 Json last_metrics(const CompareReport& report, const CompareReport& other) {
   Json metrics = Json::object();

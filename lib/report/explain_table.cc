@@ -79,10 +79,11 @@ struct Run {
   std::vector<std::pair<std::string, int>> names;  ///< in order, with how many there are
 };
 
-/// "4 Mul, 2 AddV2".
-std::string joined(const Run& run) {
+/// "4 Mul, AddV2": names with how many there are.
+template <class Counts>
+std::string joined(const Counts& counts) {
   std::vector<std::string> parts;
-  for (const auto& [name, count] : run.names) {
+  for (const auto& [name, count] : counts) {
     parts.push_back(count == 1 ? name : fmt::format("{} {}", count, name));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -160,12 +161,7 @@ std::string other_phases(const Explanation& e) {
     }
   }
   std::string text = fmt::format("{} of {} ops in 16 bits (-v lists them)", half, all);
-  if (half == 0 || kept.empty()) return text;
-  std::vector<std::string> parts;
-  for (const auto& [what, count] : kept) {
-    parts.push_back(count == 1 ? what : fmt::format("{} {}", count, what));
-  }
-  return text + fmt::format("; float32: {}", fmt::join(parts, ", "));
+  return half == 0 || kept.empty() ? text : text + "; float32: " + joined(kept);
 }
 
 /// "title     text", with the text wrapped to the right of its title.
@@ -331,7 +327,7 @@ std::string to_table(const Explanation& e, bool verbose) {
     page.heading(heading);
     for (const Run& run : runs(e, ops, !verbose)) {
       const OpRow& row = run.first->row;
-      std::vector<std::string> cells{joined(run)};
+      std::vector<std::string> cells{joined(run.names)};
       if (rewrite) cells.push_back(run.first->list.empty() ? "-" : run.first->list);
       for (const std::string* dtype :
            {&row.in_dtype, &row.compute_dtype, &row.accumulate_dtype, &row.out_dtype}) {

@@ -19,17 +19,14 @@ namespace fs = std::filesystem;
 
 FinishedRun read_run(const AnyReport& any, const std::string& path) {
   const auto* found = std::get_if<TrainReport>(&any);
-  if (found == nullptr) {
+  if (found == nullptr || found->status == "running") {
     throw UserError(ErrorKind::data,
                     {path, 0, 0, ""},
-                    fmt::format("is a report of {}; this needs one of train", kind_of(any)));
+                    found != nullptr
+                        ? "the run is not finished: its status is 'running'"
+                        : fmt::format("is a report of {}; this needs one of train", kind_of(any)));
   }
   const TrainReport& report = *found;
-  if (report.status == "running") {
-    throw UserError(ErrorKind::data,
-                    {path, 0, 0, ""},
-                    fmt::format("the run is not finished: its status is '{}'", report.status));
-  }
   FinishedRun finished;
   ComparedRunBlock& run = finished.run;
   run.policy = fmt::format("{}", fmt::join(report.policies(), ","));
@@ -62,8 +59,8 @@ FinishedRun read_run(const AnyReport& any, const std::string& path) {
   return finished;
 }
 
-/// Makes names unique: the policy if it is unique, else the name of the run's directory, else the
-/// path.
+/// Makes names unique: the policies if they are, else the names of the runs' directories, else
+/// number and policy.
 void name_runs(std::vector<FinishedRun>& runs) {
   const auto unique = [&](auto name_of) {
     std::map<std::string, int> seen;

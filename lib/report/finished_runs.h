@@ -17,9 +17,9 @@ struct FinishedRun {
 /// Whether a path names a run rather than a config: a directory or a .json file.
 bool names_run(const std::string& path);
 
-/// Each path is a run directory or its report. A run is named by its policy where policies are
-/// distinct, by its directory otherwise. Errors: UserError(data) for files that are no valid
-/// reports of finished training runs.
+/// Each path is a run directory or its report. Runs are named by their policies where these are
+/// distinct, else by their directories, else by number and policy: "2:float32". Errors:
+/// UserError(data) for files that are no valid reports of finished training runs.
 std::vector<FinishedRun> read_finished_runs(const std::vector<std::string>& paths);
 
 /// The config values that differ between the runs.

@@ -1,6 +1,7 @@
 #pragma once
 // Numbers and files of JSON in reports.
 
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -21,6 +22,8 @@ using halfstep::Violation;
 /// The value, or null. dump() writes the shortest decimal that reads back as the same double, so a
 /// float32 shows all digits of its double value: 0.1f is 0.10000000149011612.
 Json number(const std::optional<double>& value);
+/// The value, or null for NaN, which is equal to no other number, and infinities.
+inline Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 /// JSON has no NaN and no infinity: such a number becomes null, and `nonfinite` of the document
 /// maps its path ("history.loss[2]") to "nan", "inf" or "-inf".

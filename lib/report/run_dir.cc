@@ -12,6 +12,7 @@
 #include "report/export/event_file.h"
 #include "report/export/exporter.h"
 #include "report/run_files.h"
+#include "report/text.h"
 #include "train/checkpoint.h"
 
 namespace halfstep::report {
@@ -93,14 +94,12 @@ void RunDirectory::begin(const config::RunSpec& spec,
                          const Context& environment,
                          bool training) {
   claim_->begun = true;
-  std::string command;
-  for (const std::string& word : run.command) command += (command.empty() ? "" : " ") + word;
   write_file_atomically(file(k_resolved_config_file),
                         config::print(spec, {.absolute_paths = true}));
   for (std::size_t i = 0; i < run.configs.size(); ++i) {
     write_file_atomically(file(config_copy_file(i)), run.configs[i]);
   }
-  write_file_atomically(file(k_command_file), command + "\n");
+  write_file_atomically(file(k_command_file), words(run.command) + "\n");
   write_file_atomically(file(k_environment_file), dump(to_json(environment)));
   if (default_place_ && training) link_latest(path());
 }

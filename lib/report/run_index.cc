@@ -185,18 +185,15 @@ void RunEntry::fields(Fields& f) {
 
 RunIndex find_runs(const std::string& folder) {
   std::error_code error;
-  if (!fs::is_directory(folder, error)) {
-    throw UserError(ErrorKind::data,
-                    {folder, 0, 0, ""},
-                    fs::exists(folder, error) ? "is no folder" : "there is no such folder",
-                    "--dir names the folder that holds the runs");
-  }
   const fs::path root =
       fs::path(folder).has_filename() ? fs::path(folder) : fs::path(folder).parent_path();
-  if (looks_like_run(root)) {
+  const bool is_folder = fs::is_directory(folder, error);
+  if (!is_folder || looks_like_run(root)) {
     throw UserError(ErrorKind::data,
                     {folder, 0, 0, ""},
-                    "is a run itself",
+                    is_folder                   ? "is a run itself"
+                    : fs::exists(folder, error) ? "is no folder"
+                                                : "there is no such folder",
                     "--dir names the folder that holds the runs");
   }
   RunIndex index;

@@ -128,6 +128,18 @@ bool splits(std::string_view kernel, DType dtype) {
          (kernel.ends_with("by halves") || kernel.starts_with("packed/amx"));
 }
 
+/// A node on each kernel, other than plain loops, that runs it.
+std::vector<Candidate> prepared_node(const backend::Backend& cpu,
+                                     const graph::Graph& graph,
+                                     int id) {
+  std::vector<Candidate> nodes;
+  for (const backend::Kernel& kernel : cpu.kernels) {
+    auto node = PreparedNode::make(cpu, kernel, graph, id);
+    if (node) nodes.push_back({.kernel = std::string(kernel.name), .node = std::move(node)});
+  }
+  return nodes;
+}
+
 /// MatMul and PackedMatMul of a dense layer's forward or backward pass over k_nominal_batch
 /// samples, or PackOperand of [k_nominal_batch, k].
 void add_matmuls(const backend::Backend& cpu, const Workload& w, std::vector<Candidate>& all) {
@@ -150,15 +162,7 @@ void add_matmuls(const backend::Backend& cpu, const Workload& w, std::vector<Can
                   {"side", std::string(side)},
                   {"transpose", transpose}});
   };
-  /// The kernels other than plain loops that run a node.
-  const auto prepared = [&](int id) {
-    std::vector<Candidate> nodes;
-    for (const backend::Kernel& kernel : cpu.kernels) {
-      auto node = PreparedNode::make(cpu, kernel, graph, id);
-      if (node) nodes.push_back({.kernel = std::string(kernel.name), .node = std::move(node)});
-    }
-    return nodes;
-  };
+  const auto prepared = [&](int id) { return prepared_node(cpu, graph, id); };
   const auto add = [&](std::vector<Candidate> some) {
     std::move(some.begin(), some.end(), std::back_inserter(all));
   };
@@ -232,14 +236,9 @@ void add_convolutions(const backend::Backend& cpu, const Workload& w, std::vecto
     const Value v = number(x), f = number(filter);
     id = b.add_node("Conv2D", {v, f}, attrs);
   }
-  for (const backend::Kernel& kernel : cpu.kernels) {
-    auto node = PreparedNode::make(cpu, kernel, graph, id);
-    if (!node) continue;
-    Candidate c;
-    c.kernel = kernel.name;
-    c.products = splits(kernel.name, w.dtype) ? w.products : 0;
+  for (Candidate& c : prepared_node(cpu, graph, id)) {
+    c.products = splits(c.kernel, w.dtype) ? w.products : 0;
     c.scale = static_cast<double>(backend::k_nominal_batch) / static_cast<double>(batch);
-    c.node = std::move(node);
     all.push_back(std::move(c));
   }
 }

@@ -25,8 +25,6 @@ std::string figure(const std::string& id, const std::string& title, int height, 
 
 bool has_number(const Json& values) { return std::ranges::any_of(values, &Json::is_number); }
 
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 }  // namespace
 
 std::string figure(const LineChart& chart) {
