@@ -14,7 +14,8 @@ constexpr graph::OpHandle k_batch_norm_grad_sums{"BatchNormGradSums"};
 constexpr graph::OpHandle k_layer_norm{"LayerNorm"};
 constexpr graph::OpHandle k_layer_norm_grad{"LayerNormGrad"};
 
-/// Whether fuse_elementwise would compute an operand of a sum with the sum. A matmul adds its bias.
+/// Whether fuse_elementwise would fuse an operand of an AddV2 into it: an elementwise op that
+/// nothing else reads. A BiasAdd is fused into its matmul instead.
 bool joins_sum(const Rewriter& rewriter, Value operand) {
   const Node& node = rewriter.node(operand);
   return is_elementwise(node) && !node.is(graph::ops::k_bias_add) &&

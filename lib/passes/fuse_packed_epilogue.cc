@@ -29,7 +29,8 @@ char form_of(const Node& product, const Node& node) {
   return transpose ? '\0' : 'B';
 }
 
-/// PackedMatMul `id` with these forms instead. Results that remain replace the old ones.
+/// PackedMatMul `id` with other results, a letter in `forms` for each. Those that it had before
+/// replace the old ones.
 NewNode with_forms(const Rewriter& rewriter, int id, const std::string& forms) {
   const Node& product = rewriter.graph().node(id);
   NewNode node{.op = "PackedMatMul", .inputs = product.inputs, .attrs = product.attrs};

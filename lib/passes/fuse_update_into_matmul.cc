@@ -18,7 +18,7 @@ class MatmulUpdateFusion {
       : graph_(graph), rewriter_(graph, supports) {}
 
   Graph run() {
-    // All positions are found before the first node moves.
+    // Positions are those of the graph as given: all are found before the first node moves.
     std::vector<std::pair<int, int>> updates;
     for (int id = 0; id < graph_.size(); ++id) {
       const std::optional<int> product = product_of(id);

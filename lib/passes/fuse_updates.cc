@@ -18,7 +18,8 @@ bool is_update(const Node& node) {
   return node.def->update && node.attrs.get<DType>("T") == DType::float32;
 }
 
-/// Whether a node computes numbers of gradients that it does not change: AllFinite, SquaredNorms.
+/// Whether a node reduces gradients to numbers and leaves them as they are: AllFinite,
+/// SquaredNorms.
 bool is_check(const Node& node) {
   return node.is(graph::ops::k_all_finite, graph::ops::k_squared_norms);
 }
@@ -37,8 +38,8 @@ class Gradients {
       if (!is_check(rewriter.graph().node(id))) continue;
       if (const auto factor = factor_of(id)) unscaled_[id] = *factor;
     }
-    // A check cannot multiply a gradient that another reader needs multiplied, such as a check that
-    // cannot multiply itself.
+    // The Mul stays where one of its readers cannot multiply by the factor itself, and then no
+    // check of this gradient does. A check that is erased here can be such a reader for others.
     const auto reads_others = [&](const auto& check) {
       const std::vector<Value>& inputs = rewriter_.graph().node(check.first).inputs;
       return !std::all_of(
@@ -143,8 +144,8 @@ bool supported(const Graph& graph, const Node& update, DType dtype, const Kernel
       graph::describe(graph::op_table(), "FusedUpdate", std::move(inputs), {{"rule", update.op}}));
 }
 
-/// A node that replaces another one, and the scalars by which it multiplies, which are multiplied
-/// for its input `factor`; 1 without any.
+/// A node that replaces another one. The product of the scalars `factors`, which is 1 where there
+/// are none, becomes its input number `factor`.
 struct Fused {
   int id;
   NewNode node;
@@ -191,7 +192,7 @@ Fused fused_check(int id, const Node& node, const Gradients& gradients) {
   return fused;
 }
 
-/// The nodes that multiply factors, each made once.
+/// The scalars by which gradients are multiplied: users of the same factors share one Mul.
 class Factors {
  public:
   explicit Factors(Rewriter& rewriter) : rewriter_(rewriter) {}

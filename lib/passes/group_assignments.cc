@@ -55,7 +55,7 @@ std::optional<Average> average_of(const Rewriter& rewriter, int id) {
   const Value handle = assign.inputs[0];
   const Node& read = graph.node(kept->value.node);
   if (!read.is(graph::ops::k_read_variable_op) || read.inputs[0] != handle) return std::nullopt;
-  // The average is written later than by the assignment: no one may read it in between.
+  // MovingAverages runs later than this assignment: nothing may read the variable in between.
   const bool read_once =
       rewriter.users(handle).size() == 2 && rewriter.users(kept->value).size() == 1;
   const bool same_shape = graph.type(added->value) == graph.type(assign.inputs[1]) &&
@@ -69,7 +69,7 @@ std::optional<Average> average_of(const Rewriter& rewriter, int id) {
                  added->factor};
 }
 
-/// The op for averages with one `ok`, at the position of the last of them.
+/// The MovingAverages of averages that share `ok`, at the position of the last of them.
 NewNode grouped(const std::vector<Average>& averages) {
   const int last = averages.back().assignment;
   NewNode node{.op = "MovingAverages", .inputs = {}, .at = last, .origin = last, .named = last};
@@ -105,7 +105,7 @@ void group_averages(Rewriter& rewriter) {
   }
 }
 
-/// Lets the update of the loss scale count the steps.
+/// Fuses the AssignAddVariableOp that counts steps into UpdateLossScale.
 void count_with_loss_scale(Rewriter& rewriter) {
   const Graph& graph = rewriter.graph();
   const int size = graph.size();
@@ -123,7 +123,7 @@ void count_with_loss_scale(Rewriter& rewriter) {
                           amount.attrs.get<std::vector<std::int64_t>>("value").at(0) == 1;
       const bool guarded = counter.inputs.size() > 2;
       const std::vector<int>& users = rewriter.users(handle);
-      // Reads come before the counter, and so before the update of the scale.
+      // The count moves to the later UpdateLossScale: every read of it must come before.
       const bool last = rewriter.before(other, id) && users.back() == other;
       if (!counts || !last || (guarded && counter.inputs[2] != scale.inputs[3])) continue;
       NewNode both{.op = "UpdateLossScale", .inputs = scale.inputs, .attrs = scale.attrs};

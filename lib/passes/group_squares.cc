@@ -50,8 +50,8 @@ struct Squares {
   std::vector<Value> values;
 };
 
-/// The nodes at or before `last` that depend on the sums, in order of execution; nothing where one
-/// of them cannot run later.
+/// The nodes up to `last` that depend on the sums and so have to move behind it, in order of
+/// execution; nothing where one of them cannot be moved.
 std::optional<std::vector<int>> dependents(const Rewriter& rewriter,
                                            const Squares& squares,
                                            int last) {
@@ -75,7 +75,8 @@ std::optional<std::vector<int>> dependents(const Rewriter& rewriter,
 
 graph::Graph group_squares(const graph::Graph& graph, const Target& target) {
   Rewriter rewriter(graph, target.supports);
-  // By the most sums of squares on a path to one.
+  // By level: the largest number of sums of squares on a path to this one. Sums of the same level
+  // do not depend on each other.
   std::map<int, Squares> groups;
   std::vector<int> level(static_cast<std::size_t>(graph.size()), 0);
   for (int id = 0; id < graph.size(); ++id) {

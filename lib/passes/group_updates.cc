@@ -55,7 +55,7 @@ std::optional<Part> part_of(const Node& node) {
   return part;
 }
 
-/// Whether two values are one, or constants of one value.
+/// Whether two values are the same, or equal constants.
 bool same(const Graph& graph, Value a, Value b) {
   if (a == b) return true;
   if (!a.valid() || !b.valid()) return false;
@@ -84,7 +84,7 @@ Value root(const Graph& graph, Value value) {
   }
 }
 
-/// Updates that one launch makes at the position of the last one.
+/// Updates that become one GroupedUpdate, at the position of the last of them.
 struct UpdateGroup {
   std::vector<int> ids;
   std::vector<Part> parts;

@@ -53,7 +53,8 @@ graph::Graph start_sums_early(const graph::Graph& graph, const Target& /*target*
   std::vector<bool> placed(static_cast<std::size_t>(graph.size()), false);
   const auto is_placed = [&](int id) { return placed[static_cast<std::size_t>(id)]; };
   std::size_t begun = 0;  // of `starts`
-  // A node whose start is not placed yet takes those before it along, and their values.
+  // Appends a node to `order` after the nodes that it needs; before the start of an exchange come
+  // those that precede it by number, with the nodes that they need.
   const std::function<void(int)> place = [&](int id) {
     if (is_placed(id)) return;
     const graph::Node& node = graph.node(id);

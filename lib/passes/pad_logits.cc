@@ -99,7 +99,8 @@ class PaddedLogits {
       } else if (product && transposes(node, false, true) && node.inputs[0] == dy &&
                  node.inputs[1] == weights_) {
         nodes_.insert(user);
-        // A matmul that reads a mask has the features of the one that writes it as its last input.
+        // Its last input is the mask of a Relu: the matmul that writes the mask computes the
+        // features, with which the gradient of the weights multiplies dy.
         if (node.is(graph::ops::k_fused_matmul)) masked_.insert(node.inputs.back().node);
       } else {
         return false;

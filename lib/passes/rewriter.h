@@ -96,8 +96,8 @@ class Rewriter {
   /// The nodes that read a value, in order of execution, one per use; a fetched value also has user
   /// -1, the last.
   const std::vector<int>& users(graph::Value value) const;
-  /// Whether node `a` is executed before node `b`, or was added first at the same position, where
-  /// its inputs are executed before a node even so.
+  /// Whether node `a` is executed before node `b`. At one position nodes run in the order in which
+  /// they were added, except that finish() puts the inputs of a node before it.
   bool before(int a, int b) const;
   /// Whether a node has a control edge, as source or target.
   bool has_control_edge(int id) const { return ordered_[static_cast<std::size_t>(id)]; }

@@ -23,7 +23,8 @@ class Sharing {
     for (int id = 0; id < size; ++id) {
       if (multiplies_widened(id)) multiply_widened(id);
     }
-    // Readers first: they may be replaced where a value that they read is.
+    // From the last value to the first: sharing a value can replace the nodes that read it, which
+    // compute later values.
     for (auto it = wide_.rbegin(); it != wide_.rend(); ++it) {
       const Node& producer = node(it->first.node);
       if (is_elementwise(producer) || moves(producer)) share(it->first, it->second);
@@ -68,18 +69,19 @@ class Sharing {
     rewriter_.add({std::move(wide), std::move(round)}, reshape);
   }
 
-  /// A 16-bit value in float32, from where the op that computes it can store it so.
+  /// A 16-bit value cast to float32, next to its producer, with which fuse_elementwise can fuse it.
   Value widened(Value x) {
     if (const auto it = wide_.find(x); it != wide_.end()) return it->second;
     const Node& producer = node(x.node);
     NewNode wide = cast(x, DType::float32, producer.name + "/wide");
-    // A Reshape costs nothing; a Transpose of either width would be a pass too many.
+    // A Reshape of the float32 value costs nothing. A Transpose copies, so it runs in float32 only
+    // where no reader needs the 16-bit one too.
     if (producer.is(graph::ops::k_reshape) || (moves(producer) && all_read_wide(x))) {
       wide = {.op = producer.op, .inputs = producer.inputs};
       wide.inputs[0] = widened(wide.inputs[0]);
       wide.named = x.node;
     } else if (is_elementwise(producer)) {
-      // Fused with its producer it computes the value, so it has its name.
+      // fuse_elementwise makes the cast the last step of its producer: it takes that name.
       wide.name.clear();
       wide.named = x.node;
     }

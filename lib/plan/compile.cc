@@ -223,7 +223,9 @@ class Compiler {
     return prepared.workspace_bytes;
   }
 
-  /// Equal for all plans that cast a variable to the same dtype or pack it in the same layout.
+  /// Equal for all plans that cast a variable to the same dtype, or pack it in the same dtype for
+  /// the same operand. The number of parts is not in it: State::derived() throws where that
+  /// differs.
   static std::string derived_name(const std::string& variable, const Node& node) {
     if (node.is(graph::ops::k_cast_variable)) {
       const auto columns = node.attrs.get<std::int64_t>("columns");

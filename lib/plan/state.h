@@ -61,8 +61,8 @@ class State {
   const std::vector<Entry>& entries() const { return entries_; }
   std::size_t bytes() const;
 
-  /// XXH3-128 over name, dtype, shape and float32 value of every weight and statistic, by name:
-  /// independent of backend, thread count and policy.
+  /// XXH3-128 over name, shape and values of every weight and statistic, by name. Floating-point
+  /// values are hashed as float32: independent of backend, thread count and policy.
   std::string weights_hash() const;
   /// The same over all variables: equal hashes mean that the runs continue identically.
   std::string full_hash() const;

@@ -49,9 +49,10 @@ struct StepColumns {
   const Column* metric(std::string_view name) const;
 };
 StepColumns step_columns(const train::StepHistory& history);
-/// The history that step_columns() was made from, except for the numbers of finite losses and of
-/// samples in an interval: each has its means as those of one. Metrics that are no means have no
-/// counters any more, so that coarsened() takes the mean of their values.
+/// A history with the values of `columns`, which hold means without the number of losses and
+/// samples behind them: each interval has one sample, whose loss and metrics are the means. A
+/// metric that is null although other values of its interval are not was not finite: it is NaN.
+/// Metrics such as f1 lose their counters, so that coarsened() takes the mean of their values.
 train::StepHistory read_step_history(const StepColumns& columns);
 
 using train::StepTime;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t k_most_skips = 20;
 
-/// Columns as wide as their widest cell, two spaces between; numbers are right-aligned.
+/// Columns as wide as their widest cell, right-aligned, with a space between them.
 std::string aligned(const Rows& rows) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {

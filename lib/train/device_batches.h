@@ -58,8 +58,8 @@ class DeviceBatches final : public BatchSource {
  private:
   /// The op of advance(), for full batches of `images` and a scale.
   DeviceOp next_op(DType images, double scale) const;
-  /// Starts to write the permutation of an epoch to staging_, and the ordinals from the one before
-  /// its first on; blocks while those of the epoch before are uploaded.
+  /// Starts to write to staging_ the permutation of an epoch, and behind it the ordinals of its
+  /// batches and of the one before. Blocks while those of the previous epoch are uploaded.
   void stage(std::int64_t epoch);
   /// Enqueues their upload for the epoch of batch `ordinal` unless they are on the device; returns
   /// the batch's index in the epoch.
@@ -72,10 +72,10 @@ class DeviceBatches final : public BatchSource {
   data::BatchOrder order_;
   DeviceRows images_, labels_;
   std::optional<DeviceRows> weights_;  ///< of the samples, where they have weights
-  std::size_t ordinals_at_;  ///< of the epoch's ordinals in both of these, behind the permutation
+  std::size_t ordinals_at_;  ///< offset of the ordinals in the next two, behind the permutation
   backend::Buffer on_device_;
   std::unique_ptr<backend::Staging> staging_;
-  std::int64_t epoch_ = -1, staged_ = -1;  ///< the epochs that they hold
+  std::int64_t epoch_ = -1, staged_ = -1;  ///< the epochs in on_device_ and in staging_
   data::Batch batch_;                      ///< kept for its memory
   std::optional<DeviceOp> next_;           ///< made at the first advance()
   std::jthread shuffling_;                 ///< writes to staging_, order_ and batch_

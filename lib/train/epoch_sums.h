@@ -22,8 +22,8 @@ struct EpochSums {
   double seconds = 0;
   double learning_rate = 0;  ///< of the last step
 
-  /// Drops the sums of counters that are not among `names`: a metric of a checkpoint that another
-  /// version counted otherwise is that of the steps from here on.
+  /// Drops the sums of counters that are not among `names`. A checkpoint of another version may
+  /// hold other counters for a metric: its value is then over the steps since the checkpoint.
   void keep(std::span<const std::string> names);
   /// Adds a step, applied or skipped; `names` are those of its metrics' counters.
   void add(const StepOutcome& step, std::span<const std::string> names);

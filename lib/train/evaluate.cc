@@ -11,8 +11,8 @@
 namespace halfstep::train {
 namespace {
 
-/// Adds results of the batches that each rank evaluated, unless it `repeats` those of the first
-/// one; all ranks have the sums then.
+/// All-reduces the results of the batches that each rank evaluated. Where the ranks `repeat` the
+/// same batches, only those of rank 0 count.
 void add_results(comm::Communicator& ranks,
                  bool repeats,
                  double& loss,

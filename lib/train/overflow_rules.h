@@ -17,10 +17,10 @@ class OverflowRules {
 
   /// Whether the batch of a skipped step is run again, because the step lowered the loss scale.
   bool retries(const StepOutcome& step) const;
-  /// Whether those of consecutive steps that ran without the host after the first skipped one must
-  /// be discarded and run one by one: a step ends the run or is retried, or there are two separate
-  /// groups of skipped steps, and a device has a snapshot for the first only. `skips_before` is the
-  /// number of skipped steps directly before them.
+  /// Whether pipelined steps must be discarded from the one after the first skipped step on, and
+  /// run again one by one: because a step ends the run or is retried, or because there are two
+  /// separate groups of skipped steps, of which the device has a snapshot for the first only.
+  /// `skips_before` is the number of skipped steps directly before `steps`.
   bool needs_host(std::span<const StepOutcome> steps, std::int64_t skips_before) const;
   /// Why a skipped step ends the run, or nothing. `attempt` is the number of the step from 1,
   /// `consecutive_skips` includes it.

@@ -13,10 +13,11 @@
 
 namespace halfstep::train {
 
-/// The requests of all ranks as one, from those of this rank (which may be empty). All ranks call
-/// it after the same steps. They exchange requests about ten times a second, at a step that they
-/// have agreed on before, and then all get the strongest; such a call blocks until all ranks have
-/// made it. `ranks` must outlive the result. Errors of the result: comm::RankLost.
+/// A source of requests that gives all ranks the strongest one of any; `own` are those of this rank
+/// and may be empty. All ranks call it after the same steps. They exchange requests about ten times
+/// a second, at a step that they have agreed on before, and then all get the strongest; such a call
+/// blocks until all ranks have made it. `ranks` must outlive the result. Errors of the result:
+/// comm::RankLost.
 std::function<Request()> agreed_requests(std::function<Request()> own, comm::Communicator& ranks);
 
 /// The origin that the lowest rank with one found, on all ranks; nothing where none found one. All

@@ -147,7 +147,7 @@ RunState begin_run(Session& session, const TrainOptions& options, const RunLengt
   if (!options.init_from.empty()) load_weights(options.init_from, session.state());
   std::string& init_hash = run.progress.init_hash;
   init_hash = WholeState(session, {}, options.saves).state().weights_hash();
-  // Of divided variables rank 0 alone has the whole.
+  // Divided variables are gathered on rank 0 alone, so that only its hash is that of the model.
   if (session.is_divided()) init_hash = session.ranks()->gather(init_hash).front();
   if (!options.resume.empty()) resume(options.resume, length, session, run);
   StepHistory& history = run.progress.step_history;

@@ -27,7 +27,7 @@ using plan::RewriteSummary;
 struct EvaluationMemory {
   backend::Buffer results;  ///< an ordinal of 0, loss and counters of each batch, all predictions
   data::SplitView rows;     ///< the samples
-  bool near = false;        ///< whether they are in this memory, too
+  bool near = false;        ///< whether the samples are in the memory of `results`
   std::vector<backend::Buffer> uploaded;
 };
 
@@ -66,9 +66,10 @@ class Session {
   /// The plan for a purpose and batch size, of training that of all ranks together, for this rank's
   /// share of the batch; compiled at the first call.
   plan::Plan& plan(nn::Purpose purpose, std::int64_t batch);
-  /// Completes weights that the ranks divide, of which a step gathers those after the one before:
-  /// all ranks call it at the same point, before anything but a step reads weights. Nothing is
-  /// done where is_divided() is false. Errors: comm::RankLost.
+  /// All-gathers the weights whose masters the ranks divide. A step updates this rank's slices of
+  /// the masters, and only the next step gathers the weights from them: all ranks call this at the
+  /// same point, before anything but a step reads weights. Nothing is done where is_divided() is
+  /// false. Errors: comm::RankLost.
   void gather_weights();
   /// A plan of the step whose inputs are in the training plan of this batch size, compiled so that
   /// trace() sees every value of the graph; of several ranks it traces this one, without sums over

@@ -27,7 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 using graph::Role;
 
-/// The entries without slices and without weights of which masters are slices.
+/// Entries for all variables; those that the ranks divide, and weights whose masters they divide,
+/// have no elements.
 std::vector<plan::State::Entry> undivided(const plan::State& state) {
   std::set<std::string> of_slices;
   for (const plan::State::Entry& entry : state.entries()) {

@@ -25,7 +25,8 @@ class StateCopies {
   /// All ranks construct it at the same point. Blocking. Errors: comm::RankLost.
   explicit StateCopies(Session& session);
 
-  /// Whether the variables are other ones than after the last step once a rank is lost.
+  /// Whether the loss of a rank can leave the variables in another state than after the last step,
+  /// so that copies are made.
   bool needed() const { return needed_; }
   /// All ranks call it after the same steps; each parallel.copy_every steps it makes a copy.
   /// Divided variables are sent to the next rank as well. Blocking. Errors: comm::RankLost.
@@ -61,7 +62,8 @@ class StateCopies {
   std::int64_t every_ = 0;  ///< steps; 0: no copies are made
   std::int64_t last_ = 0;
   std::string id_;  ///< of this process group: names of files are not those of an earlier one
-  /// Of divided variables the last two: until all ranks have the newer one, the older one counts.
+  /// The last two copies of divided variables: save() takes the older one while some rank may not
+  /// have completed the newer one.
   std::array<Copy, 2> copies_;
   std::size_t newest_ = 0;
 };

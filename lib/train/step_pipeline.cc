@@ -37,7 +37,7 @@ std::unique_ptr<StepPipeline> StepPipeline::make(Session& session, DeviceBatches
   const std::int64_t batch = session.spec().training.batch_size;
   if (session.train_rows().samples() < batch) return nullptr;
   plan::Plan& plan = session.plan(nn::Purpose::train, batch);
-  // The same amount again remains for traces.
+  // Two copies of the variables are allocated here; memory for a third is left to traces.
   const std::size_t copies = plan.graph().has_fetch("ok") ? 3 * session.state().device_bytes() : 0;
   const std::size_t values =
       OutcomeViews(plan, session.state(), session.step_spec()).views().size();

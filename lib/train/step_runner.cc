@@ -82,7 +82,7 @@ StepRunner::StepRunner(Session& session, const StepRunnerOptions& options)
   const backend::Backend& backend = session.backend();
   const data::SplitView& rows = session.train_rows();
   const data::BatchOptions batches = batch_options(session.spec());
-  // A resident data set gives whole batches, of which a rank has its share.
+  // DeviceBatches gathers whole batches; a rank needs its share of one.
   if (backend.device && !session.ranks() &&
       DeviceBatches::bytes(rows, batches) <= backend.memory->left()) {
     auto resident = std::make_unique<DeviceBatches>(backend, rows, batches);
@@ -165,7 +165,7 @@ void StepRunner::run_one(std::int64_t ordinal) {
 }
 
 std::int64_t StepRunner::pipelined_count(const BatchRange& range) const {
-  // The second step is the first whose duration is that of the next ones.
+  // The first step takes longer; the second one's duration tells how many fit seconds_ahead.
   if (!pipeline_ || steps_run_ < 2 || range.first < one_by_one_until_) return 1;
   const std::int64_t full_batches = order_.samples() / order_.options().batch_size;
   const std::int64_t most = std::min(
@@ -188,7 +188,8 @@ std::int64_t StepRunner::run_pipelined(const BatchRange& range, std::int64_t ski
   const double seconds = seconds_since(begin) / static_cast<double>(range.count);
   const bool cut = rules_.needs_host(steps, skips_before);
   if (cut) {
-    // The device has the variables after the first of them that is not finite: it is the last one.
+    // The device's snapshot is of the variables after the first non-finite step, which becomes the
+    // last one that counts.
     one_by_one_until_ = range.first + range.count;
     const auto bad = std::ranges::find(steps, false, &StepOutcome::applied);
     steps = steps.first(static_cast<std::size_t>(bad - steps.begin()) + 1);

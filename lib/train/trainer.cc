@@ -30,7 +30,8 @@ StepRunnerOptions runner_options(const RunLength& length,
           options.seconds_ahead};
 }
 
-/// All ranks call it; of divided variables those that save have the whole.
+/// All ranks call it, since slices of divided variables are gathered; those that save get the
+/// whole.
 WholeState whole_state(const Session& session, const RunState& run, const TrainOptions& options) {
   return {session, run.best.weights(), options.saves};
 }
@@ -242,8 +243,8 @@ void Trainer::end_without(const comm::RankLost& lost, bool trained) {
     if (backend::Device* device = session_.backend().device.get()) device->synchronize();
   } catch (const comm::RankLost&) {  // from here on it waits for no rank
   }
-  // A step changes variables after its last sum over the ranks, so that the state is that of the
-  // step before, and so are the counters.
+  // A step changes variables after its last sum over the ranks. It was lost before, so that the
+  // state and the counters are those of the step before.
   progress.message = trained
                          ? lost_after_training(lost)
                          : lost.problems().front().message + checkpoints_.save_without(lost, run_);

@@ -23,7 +23,8 @@ struct PackedFormat {
 
 /// The format of the result of a PackOperand or PackedVariable.
 PackedFormat packed_format(const Attrs& attrs);
-/// The format of a matmul's operands of `dtype`: several partial products are those of parts.
+/// The format of the operands of a matmul of `dtype`, whose result is a sum of so many partial
+/// products: with more than one, each multiplies a part of x by a part of y.
 constexpr PackedFormat operand_format(DType dtype, std::int64_t products) {
   return {dtype, products > 1 ? 2 : 1};
 }
