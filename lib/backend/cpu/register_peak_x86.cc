@@ -1,5 +1,6 @@
 // The loops are assembly, so this file needs no compiler flags. Every accumulator is written once
 // per iteration: with 12 or more of them no instruction waits for the result of an earlier one.
+// .irp repeats instructions for each register of its list.
 
 #include "backend/cpu/packed/microkernel.h"
 #include "backend/cpu/processor.h"
@@ -32,20 +33,9 @@ double burst_avx512_bf16() {
       "vpxord %%zmm31, %%zmm31, %%zmm31\n"
       "mov %0, %%ecx\n"
       "1:\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm16\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm17\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm18\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm19\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm20\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm21\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm22\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm23\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm24\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm25\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm26\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm27\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm28\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm29\n"
+      ".irp r, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29\n"
+      "vdpbf16ps %%zmm30, %%zmm31, %%zmm\\r\n"
+      ".endr\n"
       "dec %%ecx\n"
       "jnz 1b\n" ::"i"(k_turns)
       : "ecx", "cc");
@@ -58,35 +48,14 @@ double burst_avx512() {
       "vpxord %%zmm30, %%zmm30, %%zmm30\n"
       "vpxord %%zmm31, %%zmm31, %%zmm31\n"
       "vpxord %%zmm16, %%zmm16, %%zmm16\n"
-      "vmovaps %%zmm16, %%zmm17\n"
-      "vmovaps %%zmm16, %%zmm18\n"
-      "vmovaps %%zmm16, %%zmm19\n"
-      "vmovaps %%zmm16, %%zmm20\n"
-      "vmovaps %%zmm16, %%zmm21\n"
-      "vmovaps %%zmm16, %%zmm22\n"
-      "vmovaps %%zmm16, %%zmm23\n"
-      "vmovaps %%zmm16, %%zmm24\n"
-      "vmovaps %%zmm16, %%zmm25\n"
-      "vmovaps %%zmm16, %%zmm26\n"
-      "vmovaps %%zmm16, %%zmm27\n"
-      "vmovaps %%zmm16, %%zmm28\n"
-      "vmovaps %%zmm16, %%zmm29\n"
+      ".irp r, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29\n"
+      "vmovaps %%zmm16, %%zmm\\r\n"
+      ".endr\n"
       "mov %0, %%ecx\n"
       "1:\n"
-      "vfmadd231ps %%zmm30, %%zmm31, %%zmm16\n"
-      "vfmadd231ps %%zmm30, %%zmm31, %%zmm17\n"
-      "vfmadd231ps %%zmm30, %%zmm31, %%zmm18\n"
-      "vfmadd231ps %%zmm30, %%zmm31, %%zmm19\n"
-      "vfmadd231ps %%zmm30, %%zmm31, %%zmm20\n"
-      "vfmadd231ps %%zmm30, %%zmm31, %%zmm21\n"
-      "vfmadd231ps %%zmm30, %%zmm31, %%zmm22\n"
-      "vfmadd231ps %%zmm30, %%zmm31, %%zmm23\n"
-      "vfmadd231ps %%zmm30, %%zmm31, %%zmm24\n"
-      "vfmadd231ps %%zmm30, %%zmm31, %%zmm25\n"
-      "vfmadd231ps %%zmm30, %%zmm31, %%zmm26\n"
-      "vfmadd231ps %%zmm30, %%zmm31, %%zmm27\n"
-      "vfmadd231ps %%zmm30, %%zmm31, %%zmm28\n"
-      "vfmadd231ps %%zmm30, %%zmm31, %%zmm29\n"
+      ".irp r, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29\n"
+      "vfmadd231ps %%zmm30, %%zmm31, %%zmm\\r\n"
+      ".endr\n"
       "dec %%ecx\n"
       "jnz 1b\n" ::"i"(k_turns)
       : "ecx", "cc");
@@ -99,20 +68,9 @@ double burst_avx2() {
       "vzeroall\n"
       "mov %0, %%ecx\n"
       "1:\n"
-      "vfmadd231ps %%ymm14, %%ymm15, %%ymm0\n"
-      "vfmadd231ps %%ymm14, %%ymm15, %%ymm1\n"
-      "vfmadd231ps %%ymm14, %%ymm15, %%ymm2\n"
-      "vfmadd231ps %%ymm14, %%ymm15, %%ymm3\n"
-      "vfmadd231ps %%ymm14, %%ymm15, %%ymm4\n"
-      "vfmadd231ps %%ymm14, %%ymm15, %%ymm5\n"
-      "vfmadd231ps %%ymm14, %%ymm15, %%ymm6\n"
-      "vfmadd231ps %%ymm14, %%ymm15, %%ymm7\n"
-      "vfmadd231ps %%ymm14, %%ymm15, %%ymm8\n"
-      "vfmadd231ps %%ymm14, %%ymm15, %%ymm9\n"
-      "vfmadd231ps %%ymm14, %%ymm15, %%ymm10\n"
-      "vfmadd231ps %%ymm14, %%ymm15, %%ymm11\n"
-      "vfmadd231ps %%ymm14, %%ymm15, %%ymm12\n"
-      "vfmadd231ps %%ymm14, %%ymm15, %%ymm13\n"
+      ".irp r, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13\n"
+      "vfmadd231ps %%ymm14, %%ymm15, %%ymm\\r\n"
+      ".endr\n"
       "dec %%ecx\n"
       "jnz 1b\n"
       "vzeroupper\n" ::"i"(k_turns)
@@ -141,33 +99,15 @@ double burst_avx2() {
 double burst_baseline() {
   constexpr int k_turns = 4000;
   asm volatile(
-      "xorps %%xmm0, %%xmm0\n"
-      "xorps %%xmm1, %%xmm1\n"
-      "xorps %%xmm2, %%xmm2\n"
-      "xorps %%xmm3, %%xmm3\n"
-      "xorps %%xmm4, %%xmm4\n"
-      "xorps %%xmm5, %%xmm5\n"
-      "xorps %%xmm6, %%xmm6\n"
-      "xorps %%xmm7, %%xmm7\n"
-      "xorps %%xmm8, %%xmm8\n"
-      "xorps %%xmm9, %%xmm9\n"
-      "xorps %%xmm10, %%xmm10\n"
-      "xorps %%xmm11, %%xmm11\n"
-      "xorps %%xmm15, %%xmm15\n"
+      ".irp r, 0, 1, 2, 3, 4, 5, 9, 10, 11, 12, 13, 14, 15\n"
+      "xorps %%xmm\\r, %%xmm\\r\n"
+      ".endr\n"
       "mov %0, %%ecx\n"
       "1:\n"
-      "mulps %%xmm15, %%xmm0\n"
-      "addps %%xmm15, %%xmm6\n"
-      "mulps %%xmm15, %%xmm1\n"
-      "addps %%xmm15, %%xmm7\n"
-      "mulps %%xmm15, %%xmm2\n"
-      "addps %%xmm15, %%xmm8\n"
-      "mulps %%xmm15, %%xmm3\n"
-      "addps %%xmm15, %%xmm9\n"
-      "mulps %%xmm15, %%xmm4\n"
-      "addps %%xmm15, %%xmm10\n"
-      "mulps %%xmm15, %%xmm5\n"
-      "addps %%xmm15, %%xmm11\n"
+      ".irp r, 0, 1, 2, 3, 4, 5\n"
+      "mulps %%xmm9, %%xmm\\r\n"
+      "addps %%xmm9, %%xmm1\\r\n"
+      ".endr\n"
       "dec %%ecx\n"
       "jnz 1b\n" ::"i"(k_turns)
       : "ecx",
@@ -178,12 +118,12 @@ double burst_baseline() {
         "xmm3",
         "xmm4",
         "xmm5",
-        "xmm6",
-        "xmm7",
-        "xmm8",
         "xmm9",
         "xmm10",
         "xmm11",
+        "xmm12",
+        "xmm13",
+        "xmm14",
         "xmm15");
   return 12.0 * 4 * k_turns;
 }
