@@ -137,10 +137,7 @@ Prepared prepare_elementwise(const NodeView& node, const Capabilities&) {
 }  // namespace
 
 std::vector<Kernel> fused_kernels() {
-  return {{.op = "FusedElementwise",
-           .name = "reference/fused_elementwise",
-           .accepts = executable,
-           .prepare = prepare_elementwise}};
+  return {{"FusedElementwise", "reference/fused_elementwise", executable, prepare_elementwise}};
 }
 
 }  // namespace halfstep::backend::cpu

@@ -187,22 +187,10 @@ Prepared prepare_avg_pool_grad(const NodeView& node, const Capabilities&) {
 
 std::vector<Kernel> pool_kernels() {
   return {
-      {.op = "MaxPool",
-       .name = "reference/max_pool",
-       .accepts = executable,
-       .prepare = prepare_max_pool},
-      {.op = "MaxPoolGrad",
-       .name = "reference/max_pool_grad",
-       .accepts = executable,
-       .prepare = prepare_max_pool_grad},
-      {.op = "AvgPool",
-       .name = "reference/avg_pool",
-       .accepts = executable,
-       .prepare = prepare_avg_pool},
-      {.op = "AvgPoolGrad",
-       .name = "reference/avg_pool_grad",
-       .accepts = executable,
-       .prepare = prepare_avg_pool_grad},
+      {"MaxPool", "reference/max_pool", executable, prepare_max_pool},
+      {"MaxPoolGrad", "reference/max_pool_grad", executable, prepare_max_pool_grad},
+      {"AvgPool", "reference/avg_pool", executable, prepare_avg_pool},
+      {"AvgPoolGrad", "reference/avg_pool_grad", executable, prepare_avg_pool_grad},
   };
 }
 
