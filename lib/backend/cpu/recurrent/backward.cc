@@ -4,72 +4,29 @@
 // threads.
 
 #include <algorithm>
-#include <optional>
 
 #include "backend/cpu/recurrent/cell.h"
 
 namespace halfstep::backend::cpu::recurrent {
 namespace {
 
-class Backward {
+class Backward : public Pass {
  public:
   Backward(const NodeView& node, const Capabilities& capabilities)
-      : g_(graph::ops::rnn_grad_geometry(node.attrs(), node.input(0).shape)),
-        math_(vector::loops(capabilities.isa), node),
-        matmul_(capabilities.isa,
-                node.input(0).dtype,
-                packed::half_microkernel(capabilities.isa, node.input(0).dtype),
-                g_.state_columns(),
-                g_.units,
-                true),
-        panels_(g_, capabilities.threads),
-        masked_(node.inputs() > 8),
-        all_taken_(node.inputs() <= 9) {
-    constexpr I64 k_float = sizeof(float);
-    if (g_.mode == RnnMode::gru_reset_before) {
-      candidate_.emplace(capabilities.isa,
-                         node.input(0).dtype,
-                         packed::half_microkernel(capabilities.isa, node.input(0).dtype),
-                         g_.units,
-                         g_.units,
-                         true);
-    }
-    WorkspaceLayout shared;
-    kernel_ = shared.reserve(matmul_.packed_bytes());
-    candidate_kernel_ = shared.reserve(candidate_ ? candidate_->packed_bytes() : 0);
-    part_ = shared.bytes();
-    WorkspaceLayout part;
-    scratch_ = part.reserve(matmul_.scratch_bytes());
-    dh_ = part.reserve(packed::k_block * matmul_.stride() * k_float);
-    doperand_ = part.reserve(candidate_ ? packed::k_block * candidate_->stride() * k_float : 0);
-    direct_ = part.reserve(packed::k_block * g_.units * k_float);
-    rows_ = part.reserve((g_.columns() + 9 * g_.units) * k_float);
-    part_bytes_ = part.bytes();
-  }
-
-  std::size_t workspace_bytes() const {
-    return static_cast<std::size_t>(part_ + panels_.parts * part_bytes_);
-  }
+      : Pass(node,
+             capabilities,
+             graph::ops::rnn_grad_geometry(node.attrs(), node.input(0).shape),
+             true,
+             8) {}
 
   void run(const Args& args) const {
-    const std::byte* kernel = args.in[2].as<std::byte>();
-    matmul_.pack(kernel, g_.columns(), at<std::byte>(args, kernel_));
-    if (candidate_) {
-      candidate_->pack(kernel + g_.state_columns() * math_.source.size,
-                       g_.columns(),
-                       at<std::byte>(args, candidate_kernel_));
-    }
+    pack(args, args.in[2]);
     panels_.for_each(matmul_, [&](I64 panel, I64 part) {
       Panel{*this, args, panel * packed::k_block, panels_.rows(panel), part}.run();
     });
   }
 
  private:
-  template <class T>
-  static T* at(const Args& args, I64 offset) {
-    return reinterpret_cast<T*>(args.workspace + offset);
-  }
-
   /// A panel on its way back through the steps.
   struct Panel {
     const Backward& f;
@@ -79,7 +36,7 @@ class Backward {
     const RnnGeometry& g = f.g_;
     const RowMath& m = f.math_;
     I64 n = g.units;
-    I64 of_part = f.part_ + part * f.part_bytes_;
+    I64 of_part = f.piece_of(part);
     /// The gradient of h that passed the matmul, and the part that did not: of a gru, and of a step
     /// that is left out.
     float* dh = at<float>(args, of_part + f.dh_);
@@ -264,16 +221,11 @@ class Backward {
     }
   };
 
-  RnnGeometry g_;
-  RowMath math_;
-  PanelMatMul matmul_;
-  std::optional<PanelMatMul> candidate_;  ///< of a candidate whose operand has a reset gate
-  Panels panels_;
-  bool masked_;
-  bool all_taken_;  ///< no step is left out
-  // Offsets: in the workspace, and in a part of it.
-  I64 kernel_, candidate_kernel_, part_;
-  I64 scratch_, dh_, doperand_, direct_, rows_, part_bytes_;
+  // Offsets in a part's piece of the workspace.
+  I64 dh_ = piece_.reserve(sums_bytes(matmul_));
+  I64 doperand_ = piece_.reserve(candidate_ ? sums_bytes(*candidate_) : 0);
+  I64 direct_ = piece_.reserve(packed::k_block * g_.units * k_float);
+  I64 rows_ = piece_.reserve((g_.columns() + 9 * g_.units) * k_float);
 };
 
 }  // namespace

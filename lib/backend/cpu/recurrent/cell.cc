@@ -19,6 +19,21 @@ vector::Map loop(const vector::Loops& loops, std::string_view op) {
   return vector::find_map(loops, op)->loop;
 }
 
+/// By a kernel [depth, columns] or by its transpose.
+PanelMatMul matmul(const NodeView& node,
+                   const Capabilities& capabilities,
+                   I64 depth,
+                   I64 columns,
+                   bool transposed) {
+  const DType dtype = node.input(0).dtype;
+  return {capabilities.isa,
+          dtype,
+          packed::half_microkernel(capabilities.isa, dtype),
+          transposed ? columns : depth,
+          transposed ? depth : columns,
+          transposed};
+}
+
 }  // namespace
 
 RowActivation::RowActivation(const vector::Loops& loops, std::string_view op) {
@@ -75,6 +90,28 @@ void RowMath::store(void* to, I64 i, I64 n, const float* x) const {
 
 Panels::Panels(const RnnGeometry& g, int threads) : batch(g.batch) {
   parts = std::clamp<I64>(count(), 1, threads);
+}
+
+Pass::Pass(const NodeView& node,
+           const Capabilities& capabilities,
+           const RnnGeometry& g,
+           bool transposed,
+           std::size_t masks)
+    : g_(g),
+      math_(vector::loops(capabilities.isa), node),
+      matmul_(matmul(node, capabilities, g.units, g.state_columns(), transposed)),
+      candidate_(g.mode == RnnMode::gru_reset_before
+                     ? std::optional(matmul(node, capabilities, g.units, g.units, transposed))
+                     : std::nullopt),
+      panels_(g, capabilities.threads),
+      masked_(node.inputs() > masks),
+      all_taken_(node.inputs() <= masks + 1) {}
+
+void Pass::pack(const Args& args, const TensorView& kernel) const {
+  matmul_.pack(kernel.as<std::byte>(), g_.columns(), at<std::byte>(args, kernel_));
+  if (!candidate_) return;
+  candidate_->pack(
+      math_.at(kernel, g_.state_columns()), g_.columns(), at<std::byte>(args, candidate_kernel_));
 }
 
 Accepts accepts(const NodeView& node, const Capabilities&) {

@@ -2,6 +2,7 @@
 // The properties of a node and the memory of a panel, shared by forward and backward pass.
 
 #include <cstddef>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -77,6 +78,47 @@ struct Panels {
       matmul.end();
     });
   }
+};
+
+/// The properties that both passes have. The workspace holds the memory of all threads, then a
+/// piece for each part of the work.
+class Pass {
+ public:
+  std::size_t workspace_bytes() const { return static_cast<std::size_t>(piece_of(panels_.parts)); }
+
+ protected:
+  static constexpr I64 k_float = sizeof(float);
+
+  /// `transposed`: matmuls are by the transposed kernel. `masks`: the index of the dropout masks of
+  /// h; these and the next input, the steps that are taken, are optional.
+  Pass(const NodeView& node,
+       const Capabilities& capabilities,
+       const RnnGeometry& g,
+       bool transposed,
+       std::size_t masks);
+
+  template <class T>
+  static T* at(const Args& args, I64 offset) {
+    return reinterpret_cast<T*>(args.workspace + offset);
+  }
+  I64 piece_of(I64 part) const { return shared_.bytes() + part * piece_.bytes(); }
+  /// Bytes of z of a panel.
+  I64 sums_bytes(const PanelMatMul& matmul) const {
+    return packed::k_block * matmul.stride() * k_float;
+  }
+  void pack(const Args& args, const TensorView& kernel) const;
+
+  RnnGeometry g_;
+  RowMath math_;
+  PanelMatMul matmul_;
+  std::optional<PanelMatMul> candidate_;  ///< of a candidate whose operand has a reset gate
+  Panels panels_;
+  bool masked_;
+  bool all_taken_;  ///< no step is left out
+  WorkspaceLayout shared_, piece_;
+  I64 kernel_ = shared_.reserve(matmul_.packed_bytes());
+  I64 candidate_kernel_ = shared_.reserve(candidate_ ? candidate_->packed_bytes() : 0);
+  I64 scratch_ = piece_.reserve(matmul_.scratch_bytes());
 };
 
 /// RNN and RNNGrad of float32, float16 and bfloat16, with a float32 carry.

@@ -3,75 +3,30 @@
 // Bit-identical for every number of threads.
 
 #include <algorithm>
-#include <optional>
 
 #include "backend/cpu/recurrent/cell.h"
 
 namespace halfstep::backend::cpu::recurrent {
 namespace {
 
-class Forward {
+class Forward : public Pass {
  public:
   Forward(const NodeView& node, const Capabilities& capabilities)
-      : g_(graph::ops::rnn_geometry(node.attrs(), node.input(0).shape)),
-        math_(vector::loops(capabilities.isa), node),
-        matmul_(capabilities.isa,
-                node.input(0).dtype,
-                packed::half_microkernel(capabilities.isa, node.input(0).dtype),
-                g_.units,
-                g_.state_columns(),
-                false),
-        panels_(g_, capabilities.threads),
-        masked_(node.inputs() > 5),
-        all_taken_(node.inputs() <= 6) {
-    if (g_.mode == RnnMode::gru_reset_before) {
-      candidate_.emplace(capabilities.isa,
-                         node.input(0).dtype,
-                         packed::half_microkernel(capabilities.isa, node.input(0).dtype),
-                         g_.units,
-                         g_.units,
-                         false);
-    }
-    WorkspaceLayout shared;
-    kernel_ = shared.reserve(matmul_.packed_bytes());
-    candidate_kernel_ = shared.reserve(candidate_ ? candidate_->packed_bytes() : 0);
-    bias_ = shared.reserve(g_.columns() * k_float);
-    part_ = shared.bytes();
-    WorkspaceLayout part;
-    scratch_ = part.reserve(matmul_.scratch_bytes());
-    z_ = part.reserve(packed::k_block * matmul_.stride() * k_float);
-    candidate_z_ = part.reserve(candidate_ ? packed::k_block * candidate_->stride() * k_float : 0);
-    rows_ = part.reserve((g_.columns() + 4 * g_.units) * k_float);
-    states_ = part.reserve(packed::k_block * g_.units * math_.source.size);
-    part_bytes_ = part.bytes();
-  }
-
-  std::size_t workspace_bytes() const {
-    return static_cast<std::size_t>(part_ + panels_.parts * part_bytes_);
-  }
+      : Pass(node,
+             capabilities,
+             graph::ops::rnn_geometry(node.attrs(), node.input(0).shape),
+             false,
+             5) {}
 
   void run(const Args& args) const {
     const auto* bias = math_.source.read(args.in[2].data, 0, g_.columns(), at<float>(args, bias_));
-    const std::byte* kernel = args.in[1].as<std::byte>();
-    matmul_.pack(kernel, g_.columns(), at<std::byte>(args, kernel_));
-    if (candidate_) {
-      candidate_->pack(kernel + g_.state_columns() * math_.source.size,
-                       g_.columns(),
-                       at<std::byte>(args, candidate_kernel_));
-    }
+    pack(args, args.in[1]);
     panels_.for_each(matmul_, [&](I64 panel, I64 part) {
       Panel{*this, args, bias, panel * packed::k_block, panels_.rows(panel), part}.run();
     });
   }
 
  private:
-  static constexpr I64 k_float = sizeof(float);
-
-  template <class T>
-  static T* at(const Args& args, I64 offset) {
-    return reinterpret_cast<T*>(args.workspace + offset);
-  }
-
   /// A panel on its way through the steps.
   struct Panel {
     const Forward& f;
@@ -82,7 +37,7 @@ class Forward {
     const RnnGeometry& g = f.g_;
     const RowMath& m = f.math_;
     I64 n = g.units;
-    I64 of_part = f.part_ + part * f.part_bytes_;
+    I64 of_part = f.piece_of(part);
     float* z = at<float>(args, of_part + f.z_);
     float* x = at<float>(args, of_part + f.rows_);  // a row of projections
     float *h = x + g.columns(), *scratch = h + n, *before = scratch + n, *spare = before + n;
@@ -260,16 +215,12 @@ class Forward {
     }
   };
 
-  RnnGeometry g_;
-  RowMath math_;
-  PanelMatMul matmul_;
-  std::optional<PanelMatMul> candidate_;  ///< of the operand times the reset gate
-  Panels panels_;
-  bool masked_;
-  bool all_taken_;  ///< no step is left out
-  // Offsets: in the workspace, and in a part of it.
-  I64 kernel_, candidate_kernel_, bias_, part_;
-  I64 scratch_, z_, candidate_z_, rows_, states_, part_bytes_;
+  // Offsets: in the workspace, and in a part's piece of it.
+  I64 bias_ = shared_.reserve(g_.columns() * k_float);
+  I64 z_ = piece_.reserve(sums_bytes(matmul_));
+  I64 candidate_z_ = piece_.reserve(candidate_ ? sums_bytes(*candidate_) : 0);
+  I64 rows_ = piece_.reserve((g_.columns() + 4 * g_.units) * k_float);
+  I64 states_ = piece_.reserve(packed::k_block * g_.units * math_.source.size);
 };
 
 }  // namespace
