@@ -254,7 +254,7 @@ class Backward {
         packed::copy_accumulators(
             memory.at<float>(sums) + c / k_block * k_block_floats, rows, k_block, block);
         for (I64 r = 0; r < rows; ++r) {
-          f.math_.store(to, at[r] + c, std::min(k_block, width - c), block + r * k_block);
+          f.math_.sink.write(to.data, at[r] + c, std::min(k_block, width - c), block + r * k_block);
         }
       }
     }

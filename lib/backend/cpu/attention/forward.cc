@@ -209,7 +209,7 @@ class Forward {
           } else {
             std::fill_n(scaled, n, 0.0F);
           }
-          f.math_.store(args.out[0], result[query + r] + c, n, scaled);
+          f.math_.sink.write(args.out[0].data, result[query + r] + c, n, scaled);
         }
       }
       float logs[k_block];

@@ -33,9 +33,6 @@ struct RowMath {
   vector::Sink sink;
 
   RowMath(Isa isa, DType dtype);
-
-  /// Stores `n` values from element `i` of a tensor on, rounded to its dtype.
-  void store(const TensorView& to, I64 i, I64 n, const float* x) const;
 };
 
 /// The rows of an item in a tensor with rows of `width` values.

@@ -38,14 +38,6 @@ RowMath::RowMath(Isa isa, DType dtype)
       source(loops, dtype),
       sink(loops, dtype) {}
 
-void RowMath::store(const TensorView& to, I64 i, I64 n, const float* x) const {
-  if (sink.loop != nullptr) {
-    sink.store(to.data, i, n, x);
-  } else {
-    std::copy_n(x, n, to.as<float>() + i);
-  }
-}
-
 TakenKeys KeyMask::of_item(const Args& args, I64 item, float* flags) const {
   const I64 keys = geometry_.keys;
   if (input_ == 0) return {0, keys, nullptr};

@@ -80,14 +80,6 @@ RowMath::RowMath(const vector::Loops& loops, const NodeView& node)
   lstm_grad = loops.lstm_grad[dtype == DType::float16 ? 1 : 0];
 }
 
-void RowMath::store(void* to, I64 i, I64 n, const float* x) const {
-  if (sink.loop != nullptr) {
-    sink.store(to, i, n, x);
-  } else {
-    std::copy_n(x, n, static_cast<float*>(to) + i);
-  }
-}
-
 Panels::Panels(const RnnGeometry& g, int threads) : batch(g.batch) {
   parts = std::clamp<I64>(count(), 1, threads);
 }

@@ -55,7 +55,7 @@ struct RowMath {
   /// The address of element i of a tensor of the node's dtype.
   std::byte* at(const TensorView& x, I64 i) const { return x.as<std::byte>() + i * source.size; }
   /// Rounds a row to the node's dtype and stores it from element `i` on.
-  void store(void* to, I64 i, I64 n, const float* x) const;
+  void store(void* to, I64 i, I64 n, const float* x) const { sink.write(to, i, n, x); }
 };
 
 /// The samples of a panel, and the panels that a part of the work takes.

@@ -1,6 +1,7 @@
 #pragma once
 // Conversion between storage dtypes and float32, whole tensors or run by run.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -99,6 +100,11 @@ struct Sink {
   /// Converts and stores elements that were computed at the address that place() returned.
   void store(void* data, std::int64_t i, std::int64_t n, const float* scratch) const {
     if (loop != nullptr) loop(static_cast<std::byte*>(data) + i * size, scratch, n);
+  }
+  /// Stores elements that were computed anywhere else.
+  void write(void* data, std::int64_t i, std::int64_t n, const float* x) const {
+    if (loop == nullptr) std::copy_n(x, n, static_cast<float*>(data) + i);
+    store(data, i, n, x);
   }
 };
 

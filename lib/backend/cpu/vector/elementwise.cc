@@ -258,11 +258,7 @@ void Program::run(const Args& args, std::int64_t n, std::int64_t first, std::int
       const Result& result = results[i];
       const float* y = at[result.place];
       if (!instructions.empty() && static_cast<int>(i) == instructions.back().output) continue;
-      if (result.sink.loop == nullptr) {
-        std::copy_n(y, length, args.out[i].as<float>() + begin);
-      } else {
-        result.sink.store(args.out[i].data, begin, length, y);
-      }
+      result.sink.write(args.out[i].data, begin, length, y);
     }
   }
 }
