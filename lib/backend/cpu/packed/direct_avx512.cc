@@ -4,6 +4,7 @@
 #include <immintrin.h>
 
 #include <cstddef>
+#include <utility>
 
 #include "backend/cpu/packed/direct_micro_kernels.h"
 #include "core/dtype.h"
@@ -76,24 +77,10 @@ constexpr I64 k_max_pixels = 14;
 
 template <class X>
 using Pixels = void (*)(const DirectRowArgs&, const float* filter, I64 first, __mmask16, I64 j);
-template <class X>
-constexpr Pixels<X> k_pixels[k_max_pixels] = {accumulate_pixels<X, 1>,
-                                              accumulate_pixels<X, 2>,
-                                              accumulate_pixels<X, 3>,
-                                              accumulate_pixels<X, 4>,
-                                              accumulate_pixels<X, 5>,
-                                              accumulate_pixels<X, 6>,
-                                              accumulate_pixels<X, 7>,
-                                              accumulate_pixels<X, 8>,
-                                              accumulate_pixels<X, 9>,
-                                              accumulate_pixels<X, 10>,
-                                              accumulate_pixels<X, 11>,
-                                              accumulate_pixels<X, 12>,
-                                              accumulate_pixels<X, 13>,
-                                              accumulate_pixels<X, 14>};
 
-template <class X>
-void row(const DirectRowArgs& args) {
+template <class X, int... n>
+inline void convolve(const DirectRowArgs& args, std::integer_sequence<int, n...>) {
+  static constexpr Pixels<X> k_pixels[] = {accumulate_pixels<X, n + 1>...};
   const float* filter = args.filter;
   // Blocks of nearly equal size: FMA's latency of 4 cycles, twice a cycle, takes 8 accumulators.
   const I64 pixel_blocks = (args.pixels + k_max_pixels - 1) / k_max_pixels;
@@ -101,10 +88,15 @@ void row(const DirectRowArgs& args) {
     const auto lanes = static_cast<__mmask16>(first_bits(args.outputs - first));
     for (I64 i = 0; i < pixel_blocks; ++i) {
       const I64 j = args.pixels * i / pixel_blocks;
-      const I64 n = args.pixels * (i + 1) / pixel_blocks - j;
-      k_pixels<X>[n - 1](args, filter, first, lanes, j);
+      const I64 count = args.pixels * (i + 1) / pixel_blocks - j;
+      k_pixels[count - 1](args, filter, first, lanes, j);
     }
   }
+}
+
+template <class X>
+void row(const DirectRowArgs& args) {
+  convolve<X>(args, std::make_integer_sequence<int, k_max_pixels>());
 }
 
 template <class X>
@@ -152,17 +144,10 @@ inline void filter_terms(const DirectFilterGradientArgs& args,
 
 using FilterTerms = void (*)(const DirectFilterGradientArgs&, const float*, float*, I64);
 constexpr I64 k_max_terms = 9;
-constexpr FilterTerms k_filter_terms[k_max_terms] = {filter_terms<1>,
-                                                     filter_terms<2>,
-                                                     filter_terms<3>,
-                                                     filter_terms<4>,
-                                                     filter_terms<5>,
-                                                     filter_terms<6>,
-                                                     filter_terms<7>,
-                                                     filter_terms<8>,
-                                                     filter_terms<9>};
 
-void filter_gradient(const DirectFilterGradientArgs& args) {
+template <int... n>
+inline void all_terms(const DirectFilterGradientArgs& args, std::integer_sequence<int, n...>) {
+  static constexpr FilterTerms k_filter_terms[] = {filter_terms<n + 1>...};
   // Groups of nearly equal size: the latency of few accumulators would show.
   const I64 groups = (args.terms + k_max_terms - 1) / k_max_terms;
   for (I64 b = 0; b < args.blocks; ++b) {
@@ -173,6 +158,10 @@ void filter_gradient(const DirectFilterGradientArgs& args) {
       k_filter_terms[args.terms * (i + 1) / groups - t - 1](args, dy, sums, t);
     }
   }
+}
+
+void filter_gradient(const DirectFilterGradientArgs& args) {
+  all_terms(args, std::make_integer_sequence<int, k_max_terms>());
 }
 
 }  // namespace
