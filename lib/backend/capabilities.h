@@ -28,7 +28,6 @@ struct Capabilities {
   Isa isa = Isa::baseline;
   int threads = 1;
   int compute_capability = 0;  ///< of a GPU: 90 for sm_90; 0 on the CPU
-  bool deterministic = true;
   /// Predicted times of kernels; null: the model shipped for `isa`.
   std::shared_ptr<const CostModel> costs = nullptr;
   /// The ranks of the run; null: it has one process.

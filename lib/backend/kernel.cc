@@ -17,14 +17,4 @@ std::optional<std::vector<std::int64_t>> NodeView::constant(std::size_t i) const
   return i < inputs() ? inputs_[i].constant() : std::nullopt;
 }
 
-bool NodeView::all_floating(DType dtype) const {
-  for (std::size_t i = 0; i < inputs(); ++i) {
-    if (is_floating(input(i).dtype) && input(i).dtype != dtype) return false;
-  }
-  for (const graph::TensorType& type : node.outputs) {
-    if (is_floating(type.dtype) && type.dtype != dtype) return false;
-  }
-  return true;
-}
-
 }  // namespace halfstep::backend

@@ -40,8 +40,6 @@ struct NodeView {
   bool is_made_by(std::size_t i, graph::OpHandle op) const;
   /// The integers of input `i` when it is a Const, else nothing.
   std::optional<std::vector<std::int64_t>> constant(std::size_t i) const;
-  /// True when every floating input and output has this dtype.
-  bool all_floating(DType dtype) const;
 
  private:
   std::vector<graph::OpInput> inputs_;

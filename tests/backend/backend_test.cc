@@ -83,8 +83,6 @@ TEST_CASE("node view: constants are read, other inputs are not") {
   CHECK(!node.constant(0));
   CHECK(!node.constant(7));
   CHECK(node.constant(1) == std::vector<std::int64_t>{1});
-  CHECK(node.all_floating(DType::float16));
-  CHECK(!node.all_floating(DType::float32));
 }
 
 }  // namespace halfstep::testing

@@ -29,7 +29,7 @@ Backend cpu_backend(int threads, Isa max_isa) {
   cpu::onednn::limit(isa);
   cpu::onednn::share_threads();
   return {.name = "cpu",
-          .capabilities = {.isa = isa, .threads = threads, .deterministic = true},
+          .capabilities = {.isa = isa, .threads = threads},
           .kernels = cpu::all_kernels()};
 }
 

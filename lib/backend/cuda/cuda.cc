@@ -112,7 +112,6 @@ std::variant<Backend, Absence> open(const PluginSearch& search, const DeviceOpti
   backend.name = "cuda";
   backend.kernels = rows();
   backend.capabilities.compute_capability = device.compute_capability;
-  backend.capabilities.deterministic = options.deterministic;
   backend.memory = remote;
   backend.device = remote;
   backend.facts = {.name = device.name,
