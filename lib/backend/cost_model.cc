@@ -249,7 +249,7 @@ Accepts packing_pays(const NodeView& product,
   const CostModel& costs = cost_model(capabilities);
   std::optional<double> seconds = costs.seconds(kernel, *workload);
   if (!seconds) {
-    // The table of an older run, by which it is resumed.
+    // A resumed run keeps the choices of its table, in which this kernel may be missing.
     if (!costs.predictions(*workload).empty()) return Accepts::no("not measured, as others were");
     const graph::Attrs& attrs = packed.attrs();
     return attrs.get<std::int64_t>("n") >= 16 && attrs.get<std::int64_t>("k") >= 32

@@ -24,7 +24,8 @@ std::span<const Kernel> recurrent_kernels();
 std::span<const Kernel> collective_kernels();
 /// Attention over blocks of scores.
 std::span<const Kernel> attention_kernels();
-/// For each op oneDNN first, then vector, then reference.
+/// In the order in which they are tried where the cost model has no times: collective, packed,
+/// recurrent, attention, onednn, vector, reference.
 std::span<const Kernel> all_kernels();
 
 }  // namespace halfstep::backend::cpu

@@ -71,7 +71,7 @@ using Finish = void (*)(const FinishBlock& block);
 struct FormatBlocks {
   PackSteps pack[2];  ///< [side]
   /// The same for x in the values' dtype, with non-temporal stores: [side][Run].
-  PackStep pack_past[2][2];
+  PackStep pack_streaming[2][2];
   Finish finish;
 };
 
@@ -84,7 +84,7 @@ struct Blocks {
 
 /// Packed operands of at least this many bytes are evicted before they are read again, so
 /// non-temporal stores keep them out of the caches.
-inline constexpr std::int64_t k_past_bytes = std::int64_t{4} << 20;
+inline constexpr std::int64_t k_streamed_bytes = std::int64_t{4} << 20;
 
 /// The best table that `isa` can run.
 const Blocks& blocks(Isa isa);

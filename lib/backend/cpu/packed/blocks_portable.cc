@@ -89,10 +89,10 @@ void fence() {}
 template <class Value, int parts>
 constexpr FormatBlocks k_format{
     .pack = {k_pack_steps<Value, parts, Side::a>, k_pack_steps<Value, parts, Side::b>},
-    .pack_past = {{pack_step<Value, Value, parts, Side::a, Run::along_depth>,
-                   pack_step<Value, Value, parts, Side::a, Run::across_depth>},
-                  {pack_step<Value, Value, parts, Side::b, Run::along_depth>,
-                   pack_step<Value, Value, parts, Side::b, Run::across_depth>}},
+    .pack_streaming = {{pack_step<Value, Value, parts, Side::a, Run::along_depth>,
+                        pack_step<Value, Value, parts, Side::a, Run::across_depth>},
+                       {pack_step<Value, Value, parts, Side::b, Run::along_depth>,
+                        pack_step<Value, Value, parts, Side::b, Run::across_depth>}},
     .finish = finish<Value, parts>};
 
 constexpr Blocks k_portable_table{.bfloat16 = k_format<bfloat16, 1>,

@@ -68,7 +68,7 @@ void Epilogue::Bound::finish(const float* sums, std::int64_t i, std::int64_t j) 
               .side_a = past(result('A'), f_.as_a_.step_offset(i, j)),
               .transposed = past(result('T'), as_column),
               .side_b = past(result('B'), as_column),
-              .stream = f_.as_a_.bytes() >= k_past_bytes,
+              .stream = f_.as_a_.bytes() >= k_streamed_bytes,
               .column_sums = past(column_sums_, block * k_block),
               .signs = past(result<std::uint32_t>('M'), block * k_block),
               .max_norm = past(result<std::uint16_t>('n'), block)});

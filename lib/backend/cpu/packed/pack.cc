@@ -63,11 +63,11 @@ Packing Packing::of_update(const graph::TensorType& x,
                            const graph::Attrs& attrs,
                            const Blocks& blocks) {
   Packing packing(x, attrs, blocks);
-  if (packing.layout_.bytes() >= k_past_bytes) {
+  if (packing.layout_.bytes() >= k_streamed_bytes) {
     const bool side_b = attrs.get<std::string>("side") == "b";
     const Run run = packing.along_depth_ ? Run::along_depth : Run::across_depth;
     packing.pack_ =
-        blocks.of(packing.layout_.format).pack_past[side_b][static_cast<std::size_t>(run)];
+        blocks.of(packing.layout_.format).pack_streaming[side_b][static_cast<std::size_t>(run)];
   }
   return packing;
 }

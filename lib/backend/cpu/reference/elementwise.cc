@@ -50,7 +50,7 @@ Prepared elementwise(const NodeView& node, F f) {
     for (std::size_t n = 0; n < N; ++n) x[n] = args.in[n].as<T>();
     R* y = args.out[0].as<R>();
     parallel_for(shape.elements(), k_grain, [&](std::int64_t begin, std::int64_t end) {
-      // One input always has the shape of the output.
+      // The input of a unary op has the output's shape.
       if (N == 1 || dense) {
         for (std::int64_t i = begin; i < end; ++i) {
           std::array<std::int64_t, N> at;

@@ -1,6 +1,6 @@
 // Pooling of x [N,H,W,C] and its gradients, in float32, one rounding on store.
-//   max: NaN is larger than every number; the gradient goes to the first largest cell in row-major
-//   order average: over the cells inside the image
+//   max: NaN is larger than every number; the gradient goes to the first largest cell, row by row
+//   average: over the cells inside the image
 // Stored dtypes: float32, float16, bfloat16. Bit-identical for every instruction set and number of
 // threads.
 
