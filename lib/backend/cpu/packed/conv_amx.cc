@@ -117,9 +117,19 @@ inline OutputPanel output_panel(const ConvGemmArgs& args, std::int64_t first) {
   return p;
 }
 
+/// C tiles 0 to 3 += tiles 4 and 5 times two tiles of b.
+inline void multiply_by(Bytes b) {
+  _tile_loadd(6, b, 64);
+  _tile_dpbf16ps(0, 4, 6);
+  _tile_dpbf16ps(2, 5, 6);
+  _tile_loadd(7, b + 1024, 64);
+  _tile_dpbf16ps(1, 4, 7);
+  _tile_dpbf16ps(3, 5, 7);
+}
+
 /// 32 positions by 32 outputs.
 template <int products>
-inline void multiply_2x2(Bytes a, std::int64_t low, std::int64_t row, Bytes b) {
+inline void multiply_32x32(Bytes a, std::int64_t low, std::int64_t row, Bytes b) {
   Bytes a1 = a + 16 * row;
   if constexpr (products == 1) {
     _tile_loadd(4, a, row);
@@ -133,32 +143,15 @@ inline void multiply_2x2(Bytes a, std::int64_t low, std::int64_t row, Bytes b) {
   } else {
     _tile_loadd(4, a + low, row);
     _tile_loadd(5, a1 + low, row);
-    if constexpr (products == 4) {
-      _tile_loadd(6, b + 2048, 64);
-      _tile_dpbf16ps(0, 4, 6);
-      _tile_dpbf16ps(2, 5, 6);
-      _tile_loadd(7, b + 3072, 64);
-      _tile_dpbf16ps(1, 4, 7);
-      _tile_dpbf16ps(3, 5, 7);
-    }
-    _tile_loadd(6, b, 64);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_loadd(7, b + 1024, 64);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_dpbf16ps(3, 5, 7);
+    if constexpr (products == 4) multiply_by(b + 2048);
+    multiply_by(b);
     _tile_loadd(4, a, row);
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
     _tile_loadd(5, a1, row);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
-    _tile_loadd(6, b + 2048, 64);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_loadd(7, b + 3072, 64);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_dpbf16ps(3, 5, 7);
+    multiply_by(b + 2048);
   }
 }
 
@@ -176,7 +169,7 @@ inline void multiply_4x1(Bytes a, std::int64_t row) {
 
 /// 64 positions by 16 outputs.
 template <int products>
-inline void accumulate_4x1(Bytes a, std::int64_t low, std::int64_t row, Bytes b) {
+inline void multiply_64x16(Bytes a, std::int64_t low, std::int64_t row, Bytes b) {
   if constexpr (products == 4) {
     _tile_loadd(6, b + 1024, 64);
     multiply_4x1(a + low, row);
@@ -208,58 +201,49 @@ inline void store_accumulators(float* to) {
   compiler_barrier();
 }
 
+/// Outputs from `first` on, in blocks of 32 positions by two tiles or of 64 by one. While one C
+/// block is multiplied, the one before is rounded and stored: `share` rows in each k block.
+template <int products, int tiles>
+inline void multiply_panel(const ConvGemmArgs& args,
+                           std::int64_t first,
+                           Bytes filter,
+                           Prefetcher& prefetcher) {
+  constexpr bool k_half = products > 1;
+  constexpr std::int64_t k_rows = 64 / tiles, k_step_bytes = (k_half ? 2048 : 1024) * tiles;
+  const OutputPanel panel = output_panel(args, first);
+  const std::int64_t share =
+      args.k_blocks > 0 ? (k_rows + args.k_blocks - 1) / args.k_blocks : k_rows;
+  PendingBlock pending;
+  for (std::int64_t p = 0; p < args.positions; p += k_rows) {
+    zero_accumulators<4>();
+    Bytes a = args.a + p * args.position_bytes;
+    Bytes b = filter;
+    for (std::int64_t k = 0; k < args.k_blocks; ++k, b += k_step_bytes) {
+      constexpr auto k_multiply = tiles == 2 ? multiply_32x32<products> : multiply_64x16<products>;
+      prefetcher.next();
+      k_multiply(a + args.block_offsets[k], args.low_plane, args.position_bytes, b);
+      store_rows<k_half, tiles>(pending, panel, share);
+    }
+    store_rows<k_half, tiles>(pending, panel, k_rows);
+    float* block = args.accumulators + p / k_rows % 2 * 1024;
+    store_accumulators(block);
+    pending = {block, args.result_pixel + p, 0, k_rows};
+  }
+  store_rows<k_half, tiles>(pending, panel, k_rows);
+}
+
 template <int products>
 void gemm(const ConvGemmArgs& args) {
-  constexpr bool k_half = products > 1;
-  constexpr std::int64_t k_parts = k_half ? 2 : 1;
   compiler_barrier();
   Bytes filter = args.filter;
   std::int64_t first = 0;
   Prefetcher prefetcher(
       args.next, {}, args.positions / 64 * ((args.outputs + 15) / 16) * args.k_blocks);
-  // While one C block is multiplied, the one before is rounded and stored: `share` rows in each k
-  // block.
   for (; args.outputs - first > 16; first += 32) {
-    const OutputPanel panel = output_panel(args, first);
-    const std::int64_t share = args.k_blocks > 0 ? (32 + args.k_blocks - 1) / args.k_blocks : 32;
-    PendingBlock pending;
-    for (std::int64_t p = 0; p < args.positions; p += 32) {
-      zero_accumulators<4>();
-      Bytes a = args.a + p * args.position_bytes;
-      Bytes b = filter;
-      for (std::int64_t k = 0; k < args.k_blocks; ++k, b += 2048 * k_parts) {
-        prefetcher.next();
-        multiply_2x2<products>(a + args.block_offsets[k], args.low_plane, args.position_bytes, b);
-        store_rows<k_half, 2>(pending, panel, share);
-      }
-      store_rows<k_half, 2>(pending, panel, 32);
-      float* block = args.accumulators + p / 32 % 2 * 1024;
-      store_accumulators(block);
-      pending = {block, args.result_pixel + p, 0, 32};
-    }
-    store_rows<k_half, 2>(pending, panel, 32);
-    filter += args.k_blocks * 2048 * k_parts;
+    multiply_panel<products, 2>(args, first, filter, prefetcher);
+    filter += args.k_blocks * (products > 1 ? 4096 : 2048);
   }
-  if (first < args.outputs) {
-    const OutputPanel panel = output_panel(args, first);
-    const std::int64_t share = args.k_blocks > 0 ? (64 + args.k_blocks - 1) / args.k_blocks : 64;
-    PendingBlock pending;
-    for (std::int64_t p = 0; p < args.positions; p += 64) {
-      zero_accumulators<4>();
-      Bytes a = args.a + p * args.position_bytes;
-      Bytes b = filter;
-      for (std::int64_t k = 0; k < args.k_blocks; ++k, b += 1024 * k_parts) {
-        prefetcher.next();
-        accumulate_4x1<products>(a + args.block_offsets[k], args.low_plane, args.position_bytes, b);
-        store_rows<k_half, 1>(pending, panel, share);
-      }
-      store_rows<k_half, 1>(pending, panel, 64);
-      float* block = args.accumulators + p / 64 % 2 * 1024;
-      store_accumulators(block);
-      pending = {block, args.result_pixel + p, 0, 64};
-    }
-    store_rows<k_half, 1>(pending, panel, 64);
-  }
+  if (first < args.outputs) multiply_panel<products, 1>(args, first, filter, prefetcher);
 }
 
 // --- towards the filter -------------------------------------------------------------------------
