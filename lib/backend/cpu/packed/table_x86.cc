@@ -127,6 +127,13 @@ Prepared prepare_product_update(const NodeView& node, const Capabilities& capabi
 }  // namespace
 
 std::span<const Kernel> packed_kernels() {
+  constexpr auto k_direct_forward = prepare_direct<packed::prepare_direct_forward>;
+  constexpr auto k_direct_filter = prepare_direct<packed::prepare_direct_filter>;
+  constexpr auto k_bfloat16 = accepts_conv<DType::bfloat16>,
+                 k_float16 = accepts_conv<DType::float16>;
+  constexpr auto k_forward = prepare_conv<packed::prepare_conv_forward>;
+  constexpr auto k_backward_data = prepare_conv<packed::prepare_conv_backward_data>;
+  constexpr auto k_backward_filter = prepare_conv<packed::prepare_conv_backward_filter>;
   static const Kernel k_rows[] = {
       {"PackOperand", "packed/avx512", accepts_avx512, prepare_pack},
       {"PackedVariable", "packed/avx512", accepts_avx512, prepare_pack},
@@ -164,41 +171,17 @@ std::span<const Kernel> packed_kernels() {
        k_avx512,
        accepts_widened<packed::accepts_product_update>,
        prepare_product_update<packed::k_avx512_microkernel>},
-      {"Conv2D", k_direct, accepts_direct, prepare_direct<packed::prepare_direct_forward>},
-      {"Conv2DBias", k_direct, accepts_direct, prepare_direct<packed::prepare_direct_forward>},
-      {"Conv2DBackpropFilter",
-       k_direct,
-       accepts_direct,
-       prepare_direct<packed::prepare_direct_filter>},
-      {"Conv2D", k_conv, accepts_conv<DType::bfloat16>, prepare_conv<packed::prepare_conv_forward>},
-      {"Conv2D",
-       k_conv_by_halves,
-       accepts_conv<DType::float16>,
-       prepare_conv<packed::prepare_conv_forward>},
-      {"Conv2DBias",
-       k_conv,
-       accepts_conv<DType::bfloat16>,
-       prepare_conv<packed::prepare_conv_forward>},
-      {"Conv2DBias",
-       k_conv_by_halves,
-       accepts_conv<DType::float16>,
-       prepare_conv<packed::prepare_conv_forward>},
-      {"Conv2DBackpropInput",
-       k_conv,
-       accepts_conv<DType::bfloat16>,
-       prepare_conv<packed::prepare_conv_backward_data>},
-      {"Conv2DBackpropInput",
-       k_conv_by_halves,
-       accepts_conv<DType::float16>,
-       prepare_conv<packed::prepare_conv_backward_data>},
-      {"Conv2DBackpropFilter",
-       k_conv,
-       accepts_conv<DType::bfloat16>,
-       prepare_conv<packed::prepare_conv_backward_filter>},
-      {"Conv2DBackpropFilter",
-       k_conv_by_halves,
-       accepts_conv<DType::float16>,
-       prepare_conv<packed::prepare_conv_backward_filter>},
+      {"Conv2D", k_direct, accepts_direct, k_direct_forward},
+      {"Conv2DBias", k_direct, accepts_direct, k_direct_forward},
+      {"Conv2DBackpropFilter", k_direct, accepts_direct, k_direct_filter},
+      {"Conv2D", k_conv, k_bfloat16, k_forward},
+      {"Conv2D", k_conv_by_halves, k_float16, k_forward},
+      {"Conv2DBias", k_conv, k_bfloat16, k_forward},
+      {"Conv2DBias", k_conv_by_halves, k_float16, k_forward},
+      {"Conv2DBackpropInput", k_conv, k_bfloat16, k_backward_data},
+      {"Conv2DBackpropInput", k_conv_by_halves, k_float16, k_backward_data},
+      {"Conv2DBackpropFilter", k_conv, k_bfloat16, k_backward_filter},
+      {"Conv2DBackpropFilter", k_conv_by_halves, k_float16, k_backward_filter},
   };
   return k_rows;
 }
