@@ -108,4 +108,21 @@ struct Sink {
   }
 };
 
+/// The loops of an instruction set, and the conversions of tensors of one dtype for them.
+struct Stored {
+  const Loops* loops;
+  DType dtype;
+  Source source;
+  Sink sink;
+
+  /// `of`: float32, float16 or bfloat16.
+  Stored(Isa isa, DType of)
+      : loops(&vector::loops(isa)), dtype(of), source(*loops, of), sink(*loops, of) {}
+
+  /// The dtype's index in tables of loops of values in float32, float16 and bfloat16.
+  std::size_t index() const {
+    return dtype == DType::float32 ? 0 : dtype == DType::float16 ? 1 : 2;
+  }
+};
+
 }  // namespace halfstep::backend::cpu::vector

@@ -16,25 +16,16 @@ namespace halfstep::backend::cpu::vector {
 namespace {
 
 /// Rows of x and dy, which are read in runs.
-struct LayerNorm {
+struct LayerNorm : Stored {
   std::int64_t rows = 1;
   std::int64_t columns = 1;
-  Source source;
-  Sink sink;
-  const Loops* loops = nullptr;
-  std::size_t storage;  ///< index of the dtype in the loops over whole rows
-  bool whole;           ///< whether those take the rows, each of which is one run
+  bool whole;  ///< whether loops over whole rows take these, each of which is one run
 
   LayerNorm(const NodeView& node, const Capabilities& capabilities)
-      : rows(node.output().shape.elements() / node.output().shape.back()),
+      : Stored(capabilities.isa, node.output().dtype),
+        rows(node.output().shape.elements() / node.output().shape.back()),
         columns(node.output().shape.back()),
-        source(vector::loops(capabilities.isa), node.output().dtype),
-        sink(vector::loops(capabilities.isa), node.output().dtype),
-        loops(&vector::loops(capabilities.isa)),
-        storage(node.output().dtype == DType::float16    ? 1
-                : node.output().dtype == DType::bfloat16 ? 2
-                                                         : 0),
-        whole(columns <= k_run && loops->layer_norm_rows[storage] != nullptr) {}
+        whole(columns <= k_run && loops->layer_norm_rows[index()] != nullptr) {}
 
   std::byte* row_of(const TensorView& x, std::int64_t row) const {
     return x.as<std::byte>() + row * columns * source.size;
@@ -68,7 +59,7 @@ Prepared prepare_layer_norm(const NodeView& node, const Capabilities& capabiliti
   return launch([p, sum, epsilon = node.attrs().get<double>("epsilon")](const Args& a) {
     if (p.whole) {
       p.for_rows([&](std::int64_t begin, std::int64_t end) {
-        p.loops->layer_norm_rows[p.storage]({p.row_of(a.in[0], begin),
+        p.loops->layer_norm_rows[p.index()]({p.row_of(a.in[0], begin),
                                              a.in[1].as<float>(),
                                              a.in[2].as<float>(),
                                              epsilon,
@@ -141,7 +132,7 @@ Prepared prepare_layer_norm_grad(const NodeView& node, const Capabilities& capab
         const auto leaf = [&](float** acc, auto at, auto column, auto rows, auto columns) {
           if (p.whole) {
             const std::int64_t row = at / p.columns;
-            p.loops->layer_norm_grad_rows[p.storage]({p.row_of(a.in[0], row),
+            p.loops->layer_norm_grad_rows[p.index()]({p.row_of(a.in[0], row),
                                                       p.row_of(a.in[1], row),
                                                       gamma,
                                                       mean + row,

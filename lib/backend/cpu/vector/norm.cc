@@ -23,7 +23,7 @@
 namespace halfstep::backend::cpu::vector {
 namespace {
 
-struct Norm {
+struct Norm : Stored {
   std::int64_t rows = 1;
   std::int64_t channels = 1;
   double epsilon = 0;
@@ -31,14 +31,11 @@ struct Norm {
   bool training = true;
   bool relu = false;
   bool side = false;  ///< input 5 is added
-  DType stored = DType::float32;
-  Source source;
-  Sink sink;
-  const Loops* loops = nullptr;
   const NormLoops* norm = nullptr;
 
   Norm(const NodeView& node, const graph::TensorType& x, const Capabilities& capabilities)
-      : rows(x.shape.elements() / x.shape.back()),
+      : Stored(capabilities.isa, x.dtype),
+        rows(x.shape.elements() / x.shape.back()),
         channels(x.shape.back()),
         epsilon(node.attrs().get_or<double>("epsilon", 0)),
         factor(node.attrs().get_or<double>("exponential_avg_factor", 1.0)),
@@ -47,13 +44,7 @@ struct Norm {
              node.attrs().get_or<std::int64_t>("num_relu_inputs", 0) > 0 ||
              node.attrs().get_or<std::string>("activation_mode", "Identity") == "Relu"),
         side(node.attrs().get_or<std::int64_t>("num_side_inputs", 0) > 0),
-        stored(x.dtype),
-        source(vector::loops(capabilities.isa), x.dtype),
-        sink(vector::loops(capabilities.isa), x.dtype),
-        loops(&vector::loops(capabilities.isa)),
-        norm(&loops->norm[stored == DType::float16    ? 1
-                          : stored == DType::bfloat16 ? 2
-                                                      : 0]) {}
+        norm(&loops->norm[index()]) {}
 
   /// The address of elements from `at` on.
   void* address(const TensorView& x, std::int64_t at) const {
@@ -70,8 +61,8 @@ struct Norm {
 
   /// Half the smallest positive number of the stored dtype, the largest value that rounds to 0.
   float least() const {
-    if (stored == DType::float16) return 0x1p-25F;
-    return stored == DType::bfloat16 ? 0x1p-134F : 0.0F;
+    if (dtype == DType::float16) return 0x1p-25F;
+    return dtype == DType::bfloat16 ? 0x1p-134F : 0.0F;
   }
 };
 

@@ -41,29 +41,23 @@ bool is_tiled(const WindowAxis& axis) {
 }
 
 /// A pooling, split into `parts` parts that each have a share of the workspace.
-struct Pool {
+struct Pool : Stored {
   WindowAxis h, w;
   Outputs whole;  ///< outputs of a row whose windows are inside
   bool tiled;
   std::int64_t batch = 1;
   std::int64_t channels = 1;
   std::int64_t parts = 1;
-  Source source;
-  Sink sink;
-  const Loops* loops = nullptr;
   std::int16_t infinity = 0;  ///< the bits of infinity in the 16-bit dtype
 
   Pool(const NodeView& node, const Shape& x, const Capabilities& capabilities)
-      : h(graph::ops::pool_window(node.attrs(), x).height),
+      : Stored(capabilities.isa, node.output().dtype),
+        h(graph::ops::pool_window(node.attrs(), x).height),
         w(graph::ops::pool_window(node.attrs(), x).width),
         whole(whole_windows(w)),
         tiled(is_tiled(h) && is_tiled(w)),
         batch(x[0]),
-        channels(x[3]),
-        source(vector::loops(capabilities.isa), node.output().dtype),
-        sink(vector::loops(capabilities.isa), node.output().dtype),
-        loops(&vector::loops(capabilities.isa)) {
-    const DType dtype = node.output().dtype;
+        channels(x[3]) {
     if (is_half(dtype)) infinity = dtype == DType::float16 ? 0x7c00 : 0x7f80;
     constexpr std::int64_t k_grain = 16384;
     parts = std::clamp<std::int64_t>(x.elements() / k_grain, 1, capabilities.threads);

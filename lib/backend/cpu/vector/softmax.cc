@@ -15,22 +15,17 @@ namespace {
 
 /// Rows of logits, processed in groups of `group` rows by `parts` parts that each have a share of
 /// the workspace.
-struct Logits {
+struct Logits : Stored {
   std::int64_t rows = 1;
   std::int64_t columns = 1;
   std::int64_t group = 1;
   std::int64_t parts = 1;
-  Source source;
-  Sink sink;
-  const Loops* loops = nullptr;
 
   Logits(const NodeView& node, const Capabilities& capabilities)
-      : rows(node.input(0).shape.elements() / node.input(0).shape.back()),
+      : Stored(capabilities.isa, node.input(0).dtype),
+        rows(node.input(0).shape.elements() / node.input(0).shape.back()),
         columns(node.input(0).shape.back()),
-        group(std::max<std::int64_t>(1, k_run / columns)),
-        source(vector::loops(capabilities.isa), node.input(0).dtype),
-        sink(vector::loops(capabilities.isa), node.input(0).dtype),
-        loops(&vector::loops(capabilities.isa)) {
+        group(std::max<std::int64_t>(1, k_run / columns)) {
     constexpr std::int64_t k_grain = 4096;
     parts = std::clamp<std::int64_t>(rows * columns / k_grain, 1, capabilities.threads);
   }
