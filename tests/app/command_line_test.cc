@@ -93,7 +93,7 @@ TEST_CASE("command line: a number is refused with its flag and the numbers that 
         Row{"runs prune", "--older-than", "nan", "a number of days of at least 0"},
         Row{"train run.yaml", "--progress-every", "nan", "a number of seconds of at least 0"},
         Row{"tune", "--max-minutes", "inf", "a number of minutes of at least 0"},
-        Row{"tune", "--rounds", "0", "a whole number from 1 to 1000"},
+        Row{"tune", "--rounds", "1", "a whole number from 2 to 1000"},
         Row{"verify-resume run.yaml", "--at-step", k_large, k_count},
         Row{"compare run.yaml", "--seeds", "1001", "a whole number from 1 to 1000"},
         Row{"bench run.yaml", "--steps", k_large, "a whole number from 1 to 1000000000"},

@@ -1,4 +1,4 @@
-// Losses of real values besides the squared error.
+// Losses of real values.
 
 #include <numbers>
 
@@ -34,6 +34,14 @@ Value mean(graph::Builder& b, Value each) { return graph::ops::reduce(b, "Mean",
 struct MeanAbsoluteError {
   void fields(config::Fields&) {}
   Value build(const LossContext& c) const { return mean(c.b, absolute_error(c)); }
+};
+
+struct MeanSquaredError {
+  void fields(config::Fields&) {}
+  Value build(const LossContext& c) const {
+    const Value square = c.b.add("SquaredDifference", {c.predictions, targets_of(c)}, {}, "loss");
+    return mean(c.b, square);
+  }
 };
 
 struct MeanAbsolutePercentageError {
@@ -133,6 +141,10 @@ extern const LossDef k_mean_absolute_percentage_error = loss_def<MeanAbsolutePer
     "mean_absolute_percentage_error",
     "For real values far from 0: 100 |y - t| / |t|, averaged over the outputs of a sample, with "
     "|t| at least 1e-7.");
+extern const LossDef k_mean_squared_error = loss_def<MeanSquaredError>(
+    "mean_squared_error",
+    "For real values (regression): (y - t)^2, averaged over the outputs of a sample.");
+
 extern const LossDef k_mean_squared_logarithmic_error = loss_def<MeanSquaredLogarithmicError>(
     "mean_squared_logarithmic_error",
     "For values of several magnitudes, from 0 on: (log(1 + y) - log(1 + t))^2, averaged over the "
