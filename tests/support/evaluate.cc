@@ -63,7 +63,7 @@ Value weighted_sum(graph::Builder& b, const OpCase& c, BuiltCase& built) {
 
 }  // namespace
 
-Tensor constant_of(const graph::Node& node) {
+Tensor constant_tensor(const graph::Node& node) {
   const auto fill = [&](const auto& values) {
     Tensor tensor(node.outputs[0].dtype, node.outputs[0].shape);
     dispatch(tensor.dtype(), [&]<class T>(Type<T>) {
@@ -121,7 +121,7 @@ std::vector<Tensor> evaluate(const graph::Graph& graph,
     std::vector<TensorView> in;
     for (Value v : node.inputs) in.push_back(view_of(v));
     if (node.op == "Const") {
-      out.push_back(owned.emplace_back(constant_of(node)).view());
+      out.push_back(owned.emplace_back(constant_tensor(node)).view());
     } else if (node.op == "Placeholder") {
       out.push_back(owned.emplace_back(given(feeds, node.name, node.outputs[0]).clone()).view());
     } else if (node.op == "ReadVariableOp") {

@@ -13,7 +13,7 @@
 namespace halfstep::testing {
 
 /// The elements of a Const node.
-Tensor constant_of(const graph::Node& node);
+Tensor constant_tensor(const graph::Node& node);
 
 /// Runs one node on given memory with `kernel`, its workspace filled with garbage.
 void run_kernel(const backend::Kernel& kernel,
