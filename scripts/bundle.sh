@@ -82,7 +82,7 @@ done)
 
 mkdir -p "$(dirname "$archive")"
 # The plugin and the GPU test hold the same kernels, 60 MB apart: a dictionary of 128 MiB finds them.
-compress=(xz --lzma2=preset=6,dict=128MiB)
+compress=(xz "--lzma2=preset=6,dict=128MiB")
 if [[ $archive == *.gz ]]; then compress=(gzip -9); fi
 tar -C "$(dirname "$root")" -c "$(basename "$root")" | "${compress[@]}" >"$archive"
 bytes=$(stat -c %s "$archive")

@@ -525,7 +525,8 @@ TEST_CASE("packed conv: nothing outside of operands, results and workspace is to
       std::vector<TensorView> in;
       for (const graph::Value v : node.inputs) {
         const graph::Node& from = built.graph.node(v.node);
-        const Tensor x = from.op == "Const" ? constant_tensor(from) : built.feeds.at(from.name).clone();
+        const Tensor x =
+            from.op == "Const" ? constant_tensor(from) : built.feeds.at(from.name).clone();
         const Guarded& place = memory.emplace_back(x.bytes(), at_end);
         std::memcpy(place.data(), x.view().data, x.bytes());
         in.push_back({x.dtype(), x.shape(), place.data()});

@@ -84,7 +84,8 @@ namespace {
 constexpr std::int64_t k_max_grid_bytes = 1 << 20;  // stays in the second-level cache
 
 /// Of the gradient of x, the most positions that are computed for each one of y. Where windows
-/// reach far beyond y, as one of 7 x 7 that takes all of its image, most products are of zeros.
+/// reach far beyond y, as one of 7 x 7 that takes all of its image, most multiplications are by
+/// zeros.
 constexpr std::int64_t k_most_positions_per_output = 4;
 /// Of the gradient of the filter, the fewest positions of an image that are summed: a k block holds
 /// 32.
