@@ -257,8 +257,9 @@ Graph keep_casts(const Graph& graph, const Target& target) {
       op(graph::ops::k_cast, {op(graph::ops::k_read_variable_op, {any(handle)}).as(read)});
   rewriter.apply(pattern.as(cast), [&]() -> Replacement {
     const DType dtype = rewriter.type(cast).dtype;
+    const auto comes_later = [&](int update) { return rewriter.before(cast.node, update); };
     if (rewriter.type(read).dtype != DType::float32 || !is_half(dtype) ||
-        !writers.allow_copy(handle, cast.node)) {
+        !writers.allow_copy(handle, comes_later)) {
       return {};
     }
     const Value copy = copy_of(rewriter, handle);

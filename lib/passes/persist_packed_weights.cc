@@ -41,7 +41,8 @@ Graph persist_packed_weights(const Graph& graph, const Target& target) {
   const Pattern packed =
       op(graph::ops::k_pack_operand, {op(graph::ops::k_read_variable_op, {any(handle)}).as(read)});
   keep.apply(packed.as(pack), [&]() -> Replacement {
-    if (keep.type(read).dtype != DType::float32 || !writers.allow_copy(handle, pack.node))
+    const auto comes_later = [&](int update) { return pack.node < update; };
+    if (keep.type(read).dtype != DType::float32 || !writers.allow_copy(handle, comes_later))
       return {};
     graph::Attrs attrs = keep.node(pack).attrs;
     attrs.erase("T");

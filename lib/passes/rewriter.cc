@@ -271,9 +271,9 @@ Writers::Writers(const graph::Graph& graph, const std::function<bool(int)>& is_u
   }
 }
 
-bool Writers::allow_copy(Value handle, int id) const {
+bool Writers::allow_copy(Value handle, const std::function<bool(int)>& comes_later) const {
   const auto it = by_handle_.find(handle);
-  return it == by_handle_.end() || id < it->second;
+  return it == by_handle_.end() || (it->second >= 0 && comes_later(it->second));
 }
 
 graph::Graph select(const graph::Graph& graph, const std::vector<int>& nodes) {

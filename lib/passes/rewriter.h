@@ -150,9 +150,9 @@ class Writers {
  public:
   /// `is_update`: whether a node can write copies of the variable that is its first input.
   Writers(const graph::Graph& graph, const std::function<bool(int)>& is_update);
-  /// Whether node `id` can be replaced by a copy that the variable's update writes: nothing else
-  /// writes the variable, and the update comes later.
-  bool allow_copy(graph::Value handle, int id) const;
+  /// Whether a node can be replaced by a copy that the variable's update writes: nothing else
+  /// writes the variable, and the update `comes_later` than the node.
+  bool allow_copy(graph::Value handle, const std::function<bool(int update)>& comes_later) const;
 
  private:
   std::map<graph::Value, int> by_handle_;  ///< the update that alone writes it; else -1

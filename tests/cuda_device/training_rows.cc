@@ -136,13 +136,15 @@ Prepared prepare_uniform(const NodeView& node, const Capabilities&) {
 }
 
 Prepared prepare_all_finite(const NodeView& node, const Capabilities&) {
-  return launch_on_device([unscaled = node.attrs().get<bool>("unscaled")](const Args& a) {
+  return launch_on_device([unscaled = node.attrs().get<bool>("unscaled"),
+                           reciprocal = node.attrs().get<bool>("reciprocal")](const Args& a) {
     std::vector<own::CheckedTensor> tensors;
     const auto checked = a.in.first(a.in.size() - (unscaled ? 1 : 0));
     for (const TensorView& x : checked) tensors.push_back({x.dtype, x.data, x.elements()});
     own::all_finite(device().stream(),
                     {.tensors = tensors,
                      .unscale = unscaled ? a.in.back().as<float>() : nullptr,
+                     .reciprocal = reciprocal,
                      .ok = a.out[0].as<bool>(),
                      .tickets = tickets()});
   });
