@@ -114,6 +114,13 @@ Trainer::Trainer(Session& session, TrainOptions options, TrainObserver& observer
       runner_(session, runner_options(length_, run_.progress, options_)),
       recorder_(session, length_, run_.progress.counters.ordinal, observer),
       checkpoints_(session, options_, observer) {
+  Progress& progress = run_.progress;
+  if (progress.finished == Status::completed) {
+    if (std::string why = failure(progress, session.state()); !why.empty()) {
+      progress.finished = Status::diverged;
+      progress.message = std::move(why);
+    }
+  }
   if (session.ranks() == nullptr) return;
   // A checkpoint that is due by time is a request of the rank that saves, as all have a part in it.
   const auto own = [this, requests = std::move(options_.requests)] {
@@ -229,9 +236,10 @@ void Trainer::end(Status status, std::string message) {
   progress.message = std::move(message);
   if (last_step && progress.sums.steps > 0) end_epoch(true);
   if (status == Status::completed || status == Status::stopped_early) restore_best(status);
-  // An interrupted run continues from its checkpoint, and a completed run can be extended by more
-  // steps.
+  // An interrupted run continues from its checkpoint, and one that did all of its steps can be
+  // extended by more, unless its weights are lost.
   if (status == Status::interrupted || status == Status::preempted) progress.finished.reset();
+  if (last_step && session_.state().finite()) progress.finished = Status::completed;
   checkpoint();
   progress.finished = status;
 }

@@ -275,6 +275,22 @@ TEST_CASE("bad step: a run whose weights end as NaN stays a diverged one when it
   CHECK(result.counters.attempted == first.counters.attempted);
 }
 
+TEST_CASE("bad step: a run that left out its steps is diverged, and can be extended by more") {
+  TinyRun tiny;
+  tiny.precision = "{policy: mixed_float16, loss_scale: {initial: 1e9, growth_steps: 3}}";
+  tiny.training = "{epochs: 20, batch_size: 24, max_steps: 5}";
+  const TemporaryDirectory directory;
+  const TrainOptions options = in_directory(directory.path().string());
+  CHECK(Run(tiny.spec(), options).finish().status == Status::diverged);
+  const TrainResult again = Run(tiny.spec(), in_directory(directory.path().string())).finish();
+  CHECK(again.status == Status::diverged);
+  CHECK(again.message.find("left out") != std::string::npos);
+  tiny.training = "{epochs: 20, batch_size: 24}";
+  const TrainResult more = Run(tiny.spec(), in_directory(directory.path().string())).finish();
+  CHECK(more.status == Status::completed);
+  CHECK(more.counters.applied > 0);
+}
+
 TEST_CASE("bad step: the weights of a stopped run are those before it") {
   const data::Dataset bad = digits_with_nan();
   TinyRun tiny;
