@@ -362,7 +362,7 @@ void check_in_place(const backend::Kernel& kernel,
     if (in_place) out[0].data = in[shared].data;
     run_kernel(kernel, node, capabilities, in, out);
     Tensor y(out[0].dtype, out[0].shape);
-    std::memcpy(y.view().data, out[0].data, y.bytes());
+    if (y.bytes() > 0) std::memcpy(y.view().data, out[0].data, y.bytes());
     return y;
   };
   for (std::size_t shared = 0; shared < node.inputs(); ++shared) {
