@@ -25,29 +25,10 @@ bool squashes(std::string_view op) {
   return op == graph::ops::k_softmax || op == graph::ops::k_sigmoid;
 }
 
-/// Whether all values are probabilities: those of a softmax or sigmoid, through ops of k_bounded.
-/// Constants, masks and indices may be among the operands; a mean of several outputs is a sum
-/// times a constant.
-bool gives_probabilities(const graph::Graph& graph, Value output) {
-  std::vector<bool> seen(static_cast<std::size_t>(graph.size()), false);
-  std::vector<int> open{output.node};
-  while (!open.empty()) {
-    const int id = open.back();
-    open.pop_back();
-    if (seen[static_cast<std::size_t>(id)]) continue;
-    seen[static_cast<std::size_t>(id)] = true;
-    const graph::Node& node = graph.node(id);
-    const bool floats = !node.outputs.empty() && is_floating(node.outputs.front().dtype);
-    if (squashes(node.op) || node.op == graph::ops::k_const || !floats) continue;
-    const bool sum = node.op == graph::ops::k_add_v2 || node.op == graph::ops::k_add_n;
-    if (!sum && !contains(k_bounded, node.op)) return false;
-    for (const Value& input : node.inputs) open.push_back(input.node);
-  }
-  return true;
-}
-
-/// Whether the value depends on each node.
-std::vector<bool> ancestors_of(const graph::Graph& graph, Value output) {
+/// The nodes that `output` depends on, itself among them; of those whose `reads_on(node)` is false
+/// without their inputs.
+template <class ReadsOn>
+std::vector<bool> ancestors_of(const graph::Graph& graph, Value output, const ReadsOn& reads_on) {
   std::vector<bool> found(static_cast<std::size_t>(graph.size()), false);
   std::vector<int> open{output.node};
   while (!open.empty()) {
@@ -55,9 +36,26 @@ std::vector<bool> ancestors_of(const graph::Graph& graph, Value output) {
     open.pop_back();
     if (found[static_cast<std::size_t>(id)]) continue;
     found[static_cast<std::size_t>(id)] = true;
-    for (const Value& input : graph.node(id).inputs) open.push_back(input.node);
+    const graph::Node& node = graph.node(id);
+    if (!reads_on(node)) continue;
+    for (const Value& input : node.inputs) open.push_back(input.node);
   }
   return found;
+}
+
+/// Whether all values are probabilities: those of a softmax or sigmoid, through ops of k_bounded.
+/// Constants, masks and indices may be among the operands; a mean of several outputs is a sum
+/// times a constant.
+bool gives_probabilities(const graph::Graph& graph, Value output) {
+  bool bounded = true;
+  ancestors_of(graph, output, [&](const graph::Node& node) {
+    const bool floats = !node.outputs.empty() && is_floating(node.outputs.front().dtype);
+    if (squashes(node.op) || node.op == graph::ops::k_const || !floats) return false;
+    const bool sum = node.op == graph::ops::k_add_v2 || node.op == graph::ops::k_add_n;
+    bounded = bounded && (sum || contains(k_bounded, node.op));
+    return bounded;
+  });
+  return bounded;
 }
 
 /// The forward pass of training, built to look at its types.
@@ -104,7 +102,8 @@ std::vector<ModelOutput> model_outputs(const Model& model) {
       node = &graph.node(node->inputs[0].node);
     if (squashes(node->op)) output.activation = node->op;
     output.probabilities = gives_probabilities(graph, last);
-    const std::vector<bool> ancestors = ancestors_of(graph, last);
+    const std::vector<bool> ancestors =
+        ancestors_of(graph, last, [](const graph::Node&) { return true; });
     output.reads.assign(ancestors.begin(),
                         ancestors.begin() + static_cast<std::ptrdiff_t>(model.inputs.size()));
   }

@@ -27,7 +27,7 @@ def compact(report):
     def interval(value):
         return value and {"mean": value["mean"], "ci95": value["ci95"]}
 
-    # Language models are told apart by their perplexity.
+    # The metric of a language model is its perplexity.
     metric = "test_perplexity"
     if metric not in report["policies"][0]["metrics"]:
         metric = report["metric"]

@@ -183,7 +183,7 @@ TEST_CASE("run: eval of a folder that belongs to no run says so") {
   CHECK(run(directory, {"eval"}).exit_code == 2);
 }
 
-TEST_CASE("run: weights that are not finite are told of by eval and predict") {
+TEST_CASE("run: eval and predict warn of weights that are not finite") {
   const TemporaryDirectory directory;
   write_pictures(directory.file("a.npz"), false);
   write_text(directory.file("c.yaml"),

@@ -263,14 +263,14 @@ TEST_CASE("bad step: a run whose weights end as NaN stays a diverged one when it
   tiny.precision = "{policy: float32, on_nonfinite: apply}";
   tiny.training = "{epochs: 1, batch_size: 20}";
   const TemporaryDirectory directory;
-  TrainOptions options = in_directory(directory.path().string());
-  const TrainResult first = Run(tiny.spec(), options, bad).finish();
+  const auto finished = [&] {
+    return Run(tiny.spec(), in_directory(directory.path().string()), bad).finish();
+  };
+  const TrainResult first = finished();
   CHECK(first.status == Status::diverged);
-  options.resume = find_checkpoint(directory.path().string()).value_or("");
-  CHECK(Run(tiny.spec(), options, bad).finish().status == Status::diverged);
+  CHECK(finished().status == Status::diverged);
   tiny.training = "{epochs: 2, batch_size: 20}";
-  Run longer(tiny.spec(), options, bad);
-  const TrainResult result = longer.finish();
+  const TrainResult result = finished();
   CHECK(result.status == Status::diverged);
   CHECK(result.counters.attempted == first.counters.attempted);
 }
@@ -280,13 +280,15 @@ TEST_CASE("bad step: a run that left out its steps is diverged, and can be exten
   tiny.precision = "{policy: mixed_float16, loss_scale: {initial: 1e9, growth_steps: 3}}";
   tiny.training = "{epochs: 20, batch_size: 24, max_steps: 5}";
   const TemporaryDirectory directory;
-  const TrainOptions options = in_directory(directory.path().string());
-  CHECK(Run(tiny.spec(), options).finish().status == Status::diverged);
-  const TrainResult again = Run(tiny.spec(), in_directory(directory.path().string())).finish();
+  const auto finished = [&] {
+    return Run(tiny.spec(), in_directory(directory.path().string())).finish();
+  };
+  CHECK(finished().status == Status::diverged);
+  const TrainResult again = finished();
   CHECK(again.status == Status::diverged);
   CHECK(again.message.find("left out") != std::string::npos);
   tiny.training = "{epochs: 20, batch_size: 24}";
-  const TrainResult more = Run(tiny.spec(), in_directory(directory.path().string())).finish();
+  const TrainResult more = finished();
   CHECK(more.status == Status::completed);
   CHECK(more.counters.applied > 0);
 }
