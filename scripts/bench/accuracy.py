@@ -132,7 +132,7 @@ Each config was trained to its end with each seed under each policy and rewrite:
 
 Figures are means over seeds ± half of the 95 % interval of Student's t, which is wide for few seeds. A policy's
 run and float32's with the same seed have the same initial weights and batches, so their difference
-has a narrower interval than either. [Measuring](measuring.md) says how to read them.
+mostly has a narrower interval than either. [Measuring](measuring.md) says how to read them.
 
 Not measured in this way: {", ".join(missing) or "none"}.
 
