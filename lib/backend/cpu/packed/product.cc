@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <vector>
 
 #include "backend/cpu/packed/conv_grid.h"
 #include "core/error.h"
@@ -29,6 +30,16 @@ std::int64_t useful_threads(const Layout& a,
 
 void (*sweep_of(const MicroKernel& unit, std::int64_t products))(const MicroKernelArgs&) {
   return products == 1 ? unit.sweep.one : products == 3 ? unit.sweep.three : unit.sweep.four;
+}
+
+/// The panels of the part that ends last, where each of `parts` begins with a tile of its own and
+/// takes further ones in their order. Tile i of `tiles` ends at panel panels * (i + 1) / tiles.
+std::int64_t panels_of_longest_part(std::int64_t panels, std::int64_t tiles, std::int64_t parts) {
+  std::vector<std::int64_t> taken(static_cast<std::size_t>(parts), 0);
+  for (std::int64_t i = 0; i < tiles; ++i) {
+    *std::ranges::min_element(taken) += panels * (i + 1) / tiles - panels * i / tiles;
+  }
+  return std::ranges::max(taken);
 }
 
 using Panels = std::span<const std::byte>;
@@ -134,10 +145,21 @@ void Product::choose_rows(std::int64_t threads) {
     return;
   }
   // A panel is 32 columns of x. Few wide tiles, since each reads from every row, most of which are
-  // on pages of their own; two a part, so that a slower thread can leave one to the others.
-  down_ = std::max(parts_ == 1 ? 1 : 2 * parts_,
-                   divide_up(a_.panels() * b_.panels(), tile_panels_ * tile_panels_));
-  down_ = std::min(down_, a_.panels());
+  // on pages of their own; two a part, so that a slower thread can leave one to the others, or up
+  // to four where the parts then end nearer to each other.
+  const std::int64_t least =
+      std::min(a_.panels(),
+               std::max(parts_ == 1 ? 1 : 2 * parts_,
+                        divide_up(a_.panels() * b_.panels(), tile_panels_ * tile_panels_)));
+  const std::int64_t most = parts_ == 1 ? least : std::min(a_.panels(), 2 * least);
+  std::int64_t shortest = 0;
+  for (std::int64_t down = least; down <= most; ++down) {
+    const std::int64_t panels = panels_of_longest_part(a_.panels(), down, parts_);
+    if (shortest == 0 || panels < shortest) {
+      shortest = panels;
+      down_ = down;
+    }
+  }
 }
 
 void Product::choose_cut(std::int64_t threads, Tiles wanted) {
