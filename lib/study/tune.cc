@@ -337,7 +337,8 @@ std::vector<Workload> tuned_workloads() {
   struct Conv {
     std::int64_t size, inputs, outputs, tap, stride;
   };
-  // Outputs of size x size pixels: first layers, the stages of small residual nets, 1 x 1 layers.
+  // Outputs of size x size pixels: first layers, the stages of small residual nets, 1 x 1 layers,
+  // and the patches of vision transformers.
   constexpr Conv k_convs[] = {
       {14, 1, 16, 5, 2},  {28, 1, 8, 3, 1},    {28, 1, 16, 3, 1},    {28, 1, 32, 3, 1},
       {32, 3, 16, 3, 1},  {32, 3, 32, 3, 1},   {32, 3, 64, 3, 1},    {16, 3, 32, 3, 2},
@@ -346,7 +347,8 @@ std::vector<Workload> tuned_workloads() {
       {7, 32, 64, 3, 2},  {7, 32, 64, 1, 2},   {14, 64, 64, 3, 1},   {7, 64, 64, 3, 1},
       {7, 64, 128, 3, 1}, {7, 128, 128, 3, 1}, {28, 128, 128, 3, 1}, {14, 256, 256, 3, 1},
       {28, 64, 64, 1, 1}, {28, 64, 256, 1, 1}, {28, 256, 64, 1, 1},  {14, 16, 64, 1, 1},
-      {14, 6, 16, 5, 1},  {28, 16, 32, 5, 1},  {7, 16, 16, 3, 1},    {28, 24, 40, 3, 1}};
+      {14, 6, 16, 5, 1},  {28, 16, 32, 5, 1},  {7, 16, 16, 3, 1},    {28, 24, 40, 3, 1},
+      {4, 1, 64, 7, 7},   {8, 3, 64, 4, 4},    {14, 3, 192, 16, 16}};
   for (const Conv& c : k_convs) {
     for (const auto kind : {Workload::Kind::conv_forward,
                             Workload::Kind::conv_backward_data,
