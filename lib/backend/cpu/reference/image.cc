@@ -68,9 +68,14 @@ Prepared prepare_flip(const NodeView& node, const Capabilities&) {
           T* y = a.out[0].as<T>() + n * rows * columns * channels;
           for (std::int64_t r = 0; r < rows; ++r) {
             const T* line = x + (up ? rows - 1 - r : r) * columns * channels;
-            for (std::int64_t c = 0; c < columns; ++c) {
-              const std::int64_t from = left ? columns - 1 - c : c;
-              y = std::copy_n(line + from * channels, channels, y);
+            if (!left) {
+              y = std::copy_n(line, columns * channels, y);
+            } else if (channels == 1) {
+              y = std::reverse_copy(line, line + columns, y);
+            } else {
+              for (std::int64_t c = columns; c-- > 0;) {
+                y = std::copy_n(line + c * channels, channels, y);
+              }
             }
           }
         }
