@@ -104,7 +104,7 @@ struct Loops {
   // y: dx, dgamma and dbeta.
   void (*normalize_row_grad)(
       float* const* y, const float* dy, const float* x, const NormRow& p, std::int64_t n);
-  // Of values in float32, float16 and bfloat16; nullptr where runs of a row are faster.
+  // Of values in float32, float16 and bfloat16.
   void (*layer_norm_rows[3])(const LayerNormRows& p, std::int64_t rows, std::int64_t n);
   void (*layer_norm_grad_rows[3])(const LayerNormGradRows& p, std::int64_t rows, std::int64_t n);
 

@@ -6,11 +6,9 @@ const Loops& loops(Isa isa) {
   if (isa >= Isa::avx512_bf16) {
     static const Loops k_loops = [] {
       Loops l = avx512_loops();
-      // An instruction that rounds a run beats the integer operations inside the loops over rows.
+      // An instruction that rounds a run beats integer operations inside the loops.
       l.narrow_bfloat16 = narrow_bfloat16_avx512_bf16;
       l.norm[2] = l.bfloat16_norm_with_wide_results;
-      l.layer_norm_rows[2] = nullptr;
-      l.layer_norm_grad_rows[2] = nullptr;
       return l;
     }();
     return k_loops;
