@@ -152,6 +152,10 @@ Value Builder::ints(std::vector<std::int64_t> values) {
   return constant(DType::int32, shape, std::move(values));
 }
 
+Value Builder::floats(const Shape& shape, std::vector<double> values) {
+  return constant(DType::float32, shape, std::move(values));
+}
+
 Value Builder::constant(DType dtype, const Shape& shape, AttrValue value) {
   Attrs attrs{{"dtype", dtype}, {"shape", shape}, {"value", std::move(value)}};
   for (const Value& have : constants_) {

@@ -45,6 +45,8 @@ class Builder {
   /// Const nodes, shared per graph by value.
   Value scalar(DType dtype, double value);
   Value ints(std::vector<std::int64_t> values);
+  /// float32, in row-major order.
+  Value floats(const Shape& shape, std::vector<double> values);
   /// A tensor filled with one value.
   Value fill(DType dtype, const Shape& shape, double value);
 

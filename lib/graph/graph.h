@@ -87,7 +87,7 @@ struct Initializer {
   Kind kind = Kind::constant;
   double a = 0;            ///< constant: the value; uniform: low; normal: mean; orthogonal: gain
   double b = 0;            ///< uniform: high; normal: standard deviation; truncated at 2 of them
-  std::uint64_t seed = 0;  ///< added to the run's seed when the config gives one
+  std::uint64_t seed = 0;  ///< mixed with the run's seed; 0 where the config gives none
   /// Elements [ones_begin, ones_end) of the variable are 1 instead.
   std::int64_t ones_begin = 0, ones_end = 0;
 

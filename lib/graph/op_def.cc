@@ -231,6 +231,11 @@ const AttrDef* OpDef::attr(std::string_view attr) const {
   return find_or_null(attrs, attr, &AttrDef::name);
 }
 
+bool OpDef::is_count(std::string_view attr) const {
+  const auto counts = [&](const Port& port) { return port.count_attr == attr; };
+  return std::ranges::any_of(inputs, counts) || std::ranges::any_of(outputs, counts);
+}
+
 OpDef define(std::string_view name,
              std::string_view ports,
              std::string_view attrs,

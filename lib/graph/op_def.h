@@ -152,6 +152,8 @@ struct OpDef : OpTraits {
 
   const TypeAttr* type_attr(std::string_view attr) const;
   const AttrDef* attr(std::string_view attr) const;
+  /// Whether the attribute is the number of ports of an input or output.
+  bool is_count(std::string_view attr) const;
 };
 
 /// Parses a signature. Errors: InternalError for a malformed one.

@@ -25,6 +25,7 @@ constexpr std::array<E, N> first_values() {
 
 constexpr auto k_phases = first_values<Phase, 8>();
 constexpr auto k_roles = first_values<Role, 8>();
+
 class Parser {
  public:
   Parser(RawGraph raw, const OpTable& ops, Diagnostics& diagnostics)
@@ -104,7 +105,7 @@ class Parser {
     if (diagnostics_.problems().size() > k_most_problems) return;
     const std::optional<AttrValue> value = read_attr(raw, node.def, diagnostics_);
     if (!value) return;
-    if (node.def != nullptr && is_count(*node.def, raw.name)) {
+    if (node.def != nullptr && node.def->is_count(raw.name)) {
       const auto* count = std::get_if<std::int64_t>(&*value);
       if (count == nullptr || *count < 0 || *count > k_most_ports) {
         error(raw.value.where,
@@ -114,11 +115,6 @@ class Parser {
       }
     }
     node.attrs.set(raw.name, *value);
-  }
-
-  static bool is_count(const OpDef& op, std::string_view attr) {
-    const auto sizes = [&](const Port& port) { return port.count_attr == attr; };
-    return std::ranges::any_of(op.inputs, sizes) || std::ranges::any_of(op.outputs, sizes);
   }
 
   template <class E, std::size_t N>

@@ -179,10 +179,7 @@ class Inference {
     std::int64_t ports = used;
     std::vector<std::string> counts;
     for (const auto& entry : node.attrs) {
-      if (node.def == nullptr ||
-          (!sizes(node.def->inputs, entry.first) && !sizes(node.def->outputs, entry.first))) {
-        continue;
-      }
+      if (node.def == nullptr || !node.def->is_count(entry.first)) continue;
       counts.push_back(entry.first);
       ports += node.attrs.get<std::int64_t>(entry.first);
     }
@@ -200,10 +197,6 @@ class Inference {
                     k_free,
                     k_most_extra_ports));
     return false;
-  }
-
-  static bool sizes(const std::vector<Port>& ports, std::string_view attr) {
-    return std::ranges::any_of(ports, [&](const Port& port) { return port.count_attr == attr; });
   }
 
   /// A function may declare its output types by an attribute Tout.

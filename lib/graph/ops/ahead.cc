@@ -23,29 +23,29 @@ void expect(bool fits, const InferContext& c, std::string_view what) {
   if (!fits) throw ShapeError(fmt::format("{}: {}", c.node.op, what));
 }
 
-std::vector<Shape> infer_gather_batch(const InferContext& c) {
-  const Shape& rows = c.input(0).shape;
-  const std::int64_t batch = c.node.attrs.get<std::int64_t>("batch");
-  const std::int64_t steps = c.node.attrs.get<std::int64_t>("steps");
-  expect(rows.rank() > 0, c, "no rows to take some of");
+/// The samples of a batch, after a check of input 1, the order of all samples.
+std::int64_t batch_of(const InferContext& c) {
+  const auto batch = c.node.attrs.get<std::int64_t>("batch");
+  const auto steps = c.node.attrs.get<std::int64_t>("steps");
   const Shape& order = c.input(1).shape;
   expect(order.rank() == 1, c, "the order must be a vector");
-  expect(c.input(2).shape.elements() == 1, c, "one ordinal is wanted");
   expect(batch > 0 && steps > 0 && (steps - 1) * batch < order[0],
          c,
          "more batches than the order has");
+  return batch;
+}
+
+std::vector<Shape> infer_gather_batch(const InferContext& c) {
+  const Shape& rows = c.input(0).shape;
+  expect(rows.rank() > 0, c, "no rows to take some of");
+  const std::int64_t batch = batch_of(c);
+  expect(c.input(2).shape.elements() == 1, c, "one ordinal is wanted");
   return {rows.with(0, batch)};
 }
 
 std::vector<Shape> infer_next_batch(const InferContext& c) {
-  const std::int64_t batch = c.node.attrs.get<std::int64_t>("batch");
-  const std::int64_t steps = c.node.attrs.get<std::int64_t>("steps");
-  const Shape& order = c.input(1).shape;
   expect(handle(c, 0).get<DType>("dtype") == DType::int64, c, "the ordinal must be int64");
-  expect(order.rank() == 1, c, "the order must be a vector");
-  expect(batch > 0 && steps > 0 && (steps - 1) * batch < order[0],
-         c,
-         "more batches than the order has");
+  const std::int64_t batch = batch_of(c);
   std::vector<Shape> batches;
   const auto& stored = c.node.attrs.get<std::vector<DType>>("Tin");
   const auto& batch_dtypes = c.node.attrs.get<std::vector<DType>>("Tout");

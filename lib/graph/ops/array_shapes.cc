@@ -1,5 +1,7 @@
 #include "graph/ops/array_shapes.h"
 
+#include <fmt/ranges.h>
+
 #include "core/error.h"
 #include "graph/graph.h"
 #include "graph/ops/rules.h"
@@ -7,22 +9,17 @@
 namespace halfstep::graph::ops {
 namespace {
 
-std::string list(const std::vector<std::int64_t>& values) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    text += fmt::format("{}{}", i == 0 ? "" : ", ", values[i]);
-  }
-  return text + "]";
-}
-
 /// Throws ShapeError unless `holds`, naming the op, its input shape and the argument given.
 void check(const InferContext& c,
            bool holds,
            std::string_view what,
            const std::vector<std::int64_t>& given) {
   if (holds) return;
-  throw ShapeError(fmt::format(
-      "{} of {}: {}, got {}", c.node.op, to_string(c.input(0).shape), what, list(given)));
+  throw ShapeError(fmt::format("{} of {}: {}, got [{}]",
+                               c.node.op,
+                               to_string(c.input(0).shape),
+                               what,
+                               fmt::join(given, ", ")));
 }
 
 std::int64_t single(const InferContext& c, std::size_t i) {

@@ -38,8 +38,7 @@ std::vector<Shape> infer_start(const InferContext& c) {
 
 std::int64_t ranks_of(const InferContext& c) {
   const auto ranks = c.node.attrs.get<std::int64_t>("ranks");
-  const std::int64_t rank =
-      c.node.attrs.find("rank") == nullptr ? 0 : c.node.attrs.get<std::int64_t>("rank");
+  const auto rank = c.node.attrs.get_or<std::int64_t>("rank", 0);
   if (ranks < 1 || rank < 0 || rank >= ranks) {
     throw ShapeError(fmt::format("rank {} of {}", rank, ranks));
   }

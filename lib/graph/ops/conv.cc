@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "graph/ops/ops.h"
+#include "graph/ops/rules.h"
 #include "graph/ops/window.h"
 
 namespace halfstep::graph::ops {
@@ -52,10 +53,7 @@ std::vector<Shape> infer_filter_gradient(const InferContext& c) {
   return {filter};
 }
 
-Value shape_const(const GradientContext& c, Value x) {
-  const Shape& shape = c.b.shape(x);
-  return c.b.ints({shape.begin(), shape.end()});
-}
+Value shape_const(const GradientContext& c, Value x) { return c.b.ints(extents(c.b.shape(x))); }
 
 struct Plain {
   static constexpr std::string_view k_forward = "Conv2D";

@@ -13,14 +13,13 @@
 // so that each kernel can tell whether one library runs both. Where it does not, the mask is not
 // written and the sign of `features` is used.
 
-#include "graph/ops/fused.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
 #include "graph/ops/ops.h"
+#include "graph/ops/packed.h"
 #include "graph/ops/rules.h"
 
 namespace halfstep::graph::ops {

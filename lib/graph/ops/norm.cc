@@ -31,6 +31,7 @@
 #include <algorithm>
 
 #include "graph/ops/ops.h"
+#include "graph/ops/rules.h"
 
 namespace halfstep::graph::ops {
 namespace {
@@ -46,14 +47,6 @@ Shape checked_channels(const InferContext& c, const Shape& x) {
   return {x.back()};
 }
 
-void expect_channels(const InferContext& c, std::size_t i, const Shape& channels) {
-  if (c.input(i).shape == channels) return;
-  throw ShapeError(fmt::format("input '{}' must have shape {}, got {}",
-                               c.node.def->inputs[i].name,
-                               to_string(channels),
-                               to_string(c.input(i).shape)));
-}
-
 std::vector<Shape> infer_norm(const InferContext& c) {
   const Shape& x = c.input(0).shape;
   const Shape channels = checked_channels(c, x);
@@ -62,7 +55,7 @@ std::vector<Shape> infer_norm(const InferContext& c) {
   for (std::size_t i = 1; i < 5; ++i) {
     // Old statistics that are not used may be empty, as in TensorFlow.
     const bool unused = i >= 3 && replaces && c.input(i).shape.elements() == 0;
-    if (!unused) expect_channels(c, i, channels);
+    if (!unused) expect_input(c, i, channels);
   }
   return {x, channels, channels, channels, channels, Shape{}};
 }
@@ -95,7 +88,7 @@ Shape gradient_channels(const InferContext& c, std::size_t end) {
     throw ShapeError(fmt::format(
         "the gradient has shape {}, the input {}", to_string(c.input(0).shape), to_string(x)));
   }
-  for (std::size_t i = 2; i < end; ++i) expect_channels(c, i, channels);
+  for (std::size_t i = 2; i < end; ++i) expect_input(c, i, channels);
   return channels;
 }
 
@@ -117,7 +110,7 @@ std::vector<Shape> infer_moments(const InferContext& c) {
 std::vector<Shape> infer_by_moments(const InferContext& c) {
   const Shape& x = c.input(0).shape;
   const Shape channels = checked_channels(c, x);
-  for (std::size_t i = 1; i < 5; ++i) expect_channels(c, i, channels);
+  for (std::size_t i = 1; i < 5; ++i) expect_input(c, i, channels);
   check_fused(c);
   return {x};
 }
@@ -138,7 +131,7 @@ std::vector<Shape> infer_part(const InferContext& c) {
 /// The shape of a value per row of x; inputs [first, last) must have the extent of a row.
 Shape checked_rows(const InferContext& c, const Shape& x, std::size_t first, std::size_t last) {
   if (x.rank() < 1) throw ShapeError("a scalar has no rows to be normalized");
-  for (std::size_t i = first; i < last; ++i) expect_channels(c, i, {x.back()});
+  for (std::size_t i = first; i < last; ++i) expect_input(c, i, {x.back()});
   return Shape(std::span(x.begin(), x.rank() - 1));
 }
 

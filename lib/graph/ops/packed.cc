@@ -8,20 +8,19 @@
 //                  was written by an op other than a fused update that writes both.
 //   PackedMatMul   y = a b over operands packed from values of T, accumulated in float32. a may
 //                  also be row-major, [m, k] or with transpose_a [k, m]: the kernel then packs it
-//                  while it multiplies, a float32 a rounded to T first. The
-//                  epilogue y += bias, y = activation(y), y = mask ? y : 0, each optional, and one
-//                  rounding to T. args = [bias] [mask]; the mask is result M of another matmul.
+//                  while it multiplies, a float32 a rounded to T first. The epilogue computes
+//                  y += bias, y = activation(y) and y = mask ? y : 0, each optional, and rounds
+//                  once to T. args = [bias] [mask]; the mask is result M of another matmul.
 //                  One result per letter of `forms`:
 //                    r  y as T [m, n]                  f  the rounded y as float32 [m, n]
 //                    g  y before rounding, [m, n]      s  column sums of the rounded y, T [n]
 //                    A  y packed as operand a          T  y transposed, packed as operand a
 //                    B  y packed as operand b, with m as depth
 //                    M  y > 0, one bit each: blocks of 32 rows and 32 columns, in row-major order
-//                    of
-//                       blocks, a little-endian 32-bit word per row of a block
+//                       of blocks, a little-endian 32-bit word per row of a block
 //                    n  the max-norm of the rounded y in each block of 32 rows and 32 columns, T
-//                       [row blocks, column blocks]; NaN in a block that holds one. So y times a
-//                       scalar is finite exactly where n times it is
+//                       [row blocks, column blocks]; NaN in a block that holds one. y times a
+//                       scalar is finite exactly where n times that scalar is
 //   `products`: partial products per multiplication: 3 or 4 (exact) of float16 values in two parts,
 //               1 of values as they are.
 

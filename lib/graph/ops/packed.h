@@ -1,6 +1,6 @@
 #pragma once
-// The format and size of packed operands, shared by the shape rules and the kernels of the packed
-// ops.
+// The format and size of packed operands and of masks, shared by the shape rules and the kernels of
+// the packed and fused ops.
 
 #include <cstdint>
 
@@ -43,9 +43,16 @@ constexpr std::int64_t packed_bytes(std::int64_t rows, std::int64_t depth, Packe
   return packed_padded(rows) * packed_padded(depth) * 2 * format.parts;
 }
 
-/// Bytes of the mask of an m x n result, one bit per element.
+/// Bytes of the mask of an m x n PackedMatMul, one bit per element.
 constexpr std::int64_t packed_mask_bytes(std::int64_t m, std::int64_t n) {
   return packed_padded(m) * packed_padded(n) / 8;
+}
+
+/// Bytes of the mask of an m x n FusedMatMul: a bit per element, rows padded to multiples of 128
+/// bits. The order of the bits within a row is private to the library.
+constexpr std::int64_t fused_mask_bytes(std::int64_t m, std::int64_t n) {
+  constexpr std::int64_t k_row_bits = 128;
+  return (n + k_row_bits - 1) / k_row_bits * k_row_bits / 8 * m;
 }
 
 /// The dtype of a PackedMatMul's result by its letter in `forms`; see packed.cc.

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "graph/ops/ops.h"
+#include "graph/ops/rules.h"
 #include "graph/ops/window.h"
 
 namespace halfstep::graph::ops {
@@ -44,8 +45,7 @@ std::vector<Value> gradient_max_pool(const GradientContext& c) {
 }
 
 std::vector<Value> gradient_avg_pool(const GradientContext& c) {
-  const Shape& x = c.b.shape(c.input(0));
-  const Value sizes = c.b.ints({x.begin(), x.end()});
+  const Value sizes = c.b.ints(extents(c.b.shape(c.input(0))));
   return {c.b.add("AvgPoolGrad", {sizes, c.dy[0]}, c.node.attrs)};
 }
 

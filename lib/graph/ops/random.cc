@@ -5,6 +5,7 @@
 // same numbers on every rank.
 
 #include "graph/ops/ops.h"
+#include "graph/ops/rules.h"
 
 namespace halfstep::graph::ops {
 namespace {
@@ -16,8 +17,6 @@ std::vector<Shape> infer_random(const InferContext& c) {
   return {c.node.attrs.get<Shape>("shape")};
 }
 
-std::vector<Value> gradient_random(const GradientContext&) { return {Value{}}; }
-
 }  // namespace
 
 std::vector<OpDef> random_ops() {
@@ -25,7 +24,7 @@ std::vector<OpDef> random_ops() {
       define("RandomUniformFromOrdinal",
              "ordinal: int64 -> y: float",
              "shape: shape, seed: int = 0, stream: int = 0, first: int = 0",
-             {.infer = infer_random, .gradient = gradient_random, .elementwise = 1}),
+             {.infer = infer_random, .gradient = no_gradients, .elementwise = 1}),
   };
 }
 

@@ -56,14 +56,6 @@ void check_activation(const Attrs& attrs, std::string_view attr) {
   throw ShapeError(fmt::format("{} must be Identity, Relu, Sigmoid or Tanh, got '{}'", attr, name));
 }
 
-void expect(const InferContext& c, std::size_t i, const Shape& shape) {
-  if (c.input(i).shape == shape) return;
-  throw ShapeError(fmt::format("input '{}' must have shape {}, got {}",
-                               c.node.def->inputs[i].name,
-                               to_string(shape),
-                               to_string(c.input(i).shape)));
-}
-
 /// Shape of a tensor that only an lstm has, else of an empty one.
 Shape of_lstm(const RnnGeometry& g, const Shape& shape) {
   return g.mode == RnnMode::lstm ? shape : Shape{0};
@@ -74,12 +66,12 @@ std::vector<Shape> infer_rnn(const InferContext& c) {
   check_activation(c.node.attrs, "recurrent_activation");
   const RnnGeometry g = rnn_geometry(c.node.attrs, c.input(0).shape);
   const Shape state{g.batch, g.units}, sequence{g.batch, g.steps, g.units};
-  expect(c, 1, {g.units, g.columns()});
-  expect(c, 2, {g.columns()});
-  expect(c, 3, state);
-  expect(c, 4, of_lstm(g, state));
-  if (c.inputs() > 5) expect(c, 5, state);
-  if (c.inputs() > 6) expect(c, 6, {g.batch, g.steps});
+  expect_input(c, 1, {g.units, g.columns()});
+  expect_input(c, 2, {g.columns()});
+  expect_input(c, 3, state);
+  expect_input(c, 4, of_lstm(g, state));
+  if (c.inputs() > 5) expect_input(c, 5, state);
+  if (c.inputs() > 6) expect_input(c, 6, {g.batch, g.steps});
   const bool gated = g.training && g.saved > 0;
   return {sequence,
           of_lstm(g, state),
@@ -92,15 +84,15 @@ std::vector<Shape> infer_rnn_grad(const InferContext& c) {
   const Shape sequence = c.input(0).shape;
   const RnnGeometry g = rnn_grad_geometry(c.node.attrs, sequence);
   const Shape state{g.batch, g.units}, projections{g.batch, g.steps, g.columns()};
-  expect(c, 1, of_lstm(g, state));
-  expect(c, 2, {g.units, g.columns()});
-  expect(c, 3, state);
-  expect(c, 4, of_lstm(g, state));
-  expect(c, 5, sequence);
-  expect(c, 6, g.saved > 0 ? Shape{g.batch, g.steps, g.saved * g.units} : Shape{0});
-  expect(c, 7, of_lstm(g, sequence));
-  if (c.inputs() > 8) expect(c, 8, state);
-  if (c.inputs() > 9) expect(c, 9, {g.batch, g.steps});
+  expect_input(c, 1, of_lstm(g, state));
+  expect_input(c, 2, {g.units, g.columns()});
+  expect_input(c, 3, state);
+  expect_input(c, 4, of_lstm(g, state));
+  expect_input(c, 5, sequence);
+  expect_input(c, 6, g.saved > 0 ? Shape{g.batch, g.steps, g.saved * g.units} : Shape{0});
+  expect_input(c, 7, of_lstm(g, sequence));
+  if (c.inputs() > 8) expect_input(c, 8, state);
+  if (c.inputs() > 9) expect_input(c, 9, {g.batch, g.steps});
   return {projections, g.mode == RnnMode::gru ? projections : Shape{0}, state, of_lstm(g, state)};
 }
 

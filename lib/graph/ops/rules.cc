@@ -35,6 +35,14 @@ std::vector<Shape> infer_broadcast(const InferContext& c) {
   return {shape};
 }
 
+void expect_input(const InferContext& c, std::size_t i, const Shape& shape) {
+  if (c.input(i).shape == shape) return;
+  throw ShapeError(fmt::format("input '{}' must have shape {}, got {}",
+                               c.node.def->inputs[i].name,
+                               to_string(shape),
+                               to_string(c.input(i).shape)));
+}
+
 std::size_t axis_of(std::int64_t axis, std::size_t rank, const Node& node) {
   const auto n = static_cast<std::int64_t>(rank);
   if (axis < -n || axis >= n) {

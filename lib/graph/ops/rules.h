@@ -27,6 +27,9 @@ std::vector<Shape> infer_broadcast(const InferContext& c);
 /// ShapeError.
 std::vector<Shape> infer_matmul(const InferContext& c);
 
+/// Errors: ShapeError when input `i` has another shape.
+void expect_input(const InferContext& c, std::size_t i, const Shape& shape);
+
 /// `axis` counted from the front. Errors: ShapeError outside of [-rank, rank).
 std::size_t axis_of(std::int64_t axis, std::size_t rank, const Node& node);
 

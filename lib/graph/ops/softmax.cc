@@ -3,10 +3,13 @@
 // SoftmaxLoss is a softmax in float32 of the logits, the sparse cross-entropy of it and of the
 // labels, and the ops around them, in one pass. Lowering creates it. One result per letter of
 // `forms`:
-//   p  the softmax, float32 [rows, classes]      l  the losses of the rows, float32 [rows]
-//   m  the mean of the losses, float32           c  the number of rows whose largest p, the first
-//   of g  the gradient of the logits, T: that of        equal ones, is that of their label, float32
-//      the mean times `seed`, rounded to float32 as the single ops would
+//   p  the softmax, float32 [rows, classes]
+//   l  the losses of the rows, float32 [rows]
+//   m  the mean of the losses, float32 scalar
+//   c  the number of rows whose label has the largest p, float32 scalar; of equal ones the first
+//      counts as the largest
+//   g  the gradient of the logits, T [rows, classes]: that of the mean times `seed`, rounded to
+//      float32 after each operation, as the separate ops round
 // args = seed: float32 with g. `classes`, if not 0, are the first columns of longer rows: the other
 // columns of the logits are ignored, those of g are 0, and p has none.
 

@@ -31,9 +31,6 @@ std::vector<Shape> infer_assign(const InferContext& c) {
 
 std::vector<Value> gradient_identity(const GradientContext& c) { return {c.dy[0]}; }
 
-/// No gradient flows into a handle from here: differentiate() stops at the read.
-std::vector<Value> gradient_read(const GradientContext&) { return {Value{}}; }
-
 std::vector<Value> gradient_cast(const GradientContext& c) {
   const DType from = c.b.dtype(c.input(0));
   if (!is_floating(from) || !is_floating(c.b.dtype(c.output(0)))) return {Value{}};
@@ -67,7 +64,7 @@ std::vector<OpDef> state_ops() {
       define("ReadVariableOp",
              "resource: resource -> value: dtype",
              "dtype: type",
-             {.infer = infer_read, .gradient = gradient_read, .stateful = true}),
+             {.infer = infer_read, .gradient = no_gradients, .stateful = true}),
       define("AssignVariableOp",
              "resource: resource, value: dtype, ok?: bool",
              "dtype: type, validate_shape: bool = false",

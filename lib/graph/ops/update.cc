@@ -229,11 +229,20 @@ void copy_options(const Attrs& from, Attrs& to) {
   }
 }
 
-FusedUpdatePorts fused_update_ports(const Node& node) {
-  const std::string& rule = node.attrs.get<std::string>("rule");
+namespace {
+
+/// The indices of the op that the attribute `rule` names.
+UpdatePorts ports_of_rule(const Attrs& attrs) {
+  const std::string& rule = attrs.get<std::string>("rule");
   const OpDef* op = op_table().find(rule);
   require(op != nullptr, "there is no op {}", rule);
-  FusedUpdatePorts ports{.rule = update_ports(*op)};
+  return update_ports(*op);
+}
+
+}  // namespace
+
+FusedUpdatePorts fused_update_ports(const Node& node) {
+  FusedUpdatePorts ports{.rule = ports_of_rule(node.attrs)};
   ports.unscale = ports.rule.inputs;
   ports.packed_begin = ports.unscale + 1;
   ports.packed_end =
@@ -243,11 +252,8 @@ FusedUpdatePorts fused_update_ports(const Node& node) {
 }
 
 GroupedUpdatePorts grouped_update_ports(const Attrs& attrs) {
-  const std::string& rule = attrs.get<std::string>("rule");
-  const OpDef* op = op_table().find(rule);
-  require(op != nullptr, "there is no op {}", rule);
   const auto& copies = attrs.get<std::vector<std::int64_t>>("copies");
-  GroupedUpdatePorts ports{.rule = update_ports(*op), .tensors = copies.size()};
+  GroupedUpdatePorts ports{.rule = ports_of_rule(attrs), .tensors = copies.size()};
   ports.gradients = ports.tensors * ports.rule.resources;
   ports.scalars = ports.gradients + ports.tensors;
   for (const std::int64_t copy : copies) {

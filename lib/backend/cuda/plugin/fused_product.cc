@@ -12,7 +12,7 @@
 #include "backend/cuda/vendor/matmul_padding.h"
 #include "backend/functions/activation.h"
 #include "core/error.h"
-#include "graph/ops/fused.h"
+#include "graph/ops/packed.h"
 
 namespace halfstep::backend::cuda::plugin {
 namespace {
