@@ -52,7 +52,6 @@ LossScaling resolve_loss_scaling(const config::LossScaleSpec& spec, bool float16
       s.mode = float16_compute ? LossScaling::Mode::dynamic : LossScaling::Mode::none;
       break;
     case config::LossScaleMode::none:
-      s.mode = LossScaling::Mode::none;
       break;
     case config::LossScaleMode::fixed:
       s.mode = LossScaling::Mode::fixed;
@@ -86,30 +85,20 @@ LossScaling resolve_loss_scaling(const config::LossScaleSpec& spec, bool float16
 }
 
 ScaleVariables declare_scale(graph::Builder& b, const LossScaling& scaling) {
-  using graph::Role;
-  const auto start = [](double value) {
-    return graph::Initializer{graph::Initializer::Kind::constant, value, 0, 0};
+  const auto declare = [&](std::string_view name, DType dtype, double initial) {
+    return b.variable({std::string(name),
+                       {dtype, {}},
+                       graph::Role::loss_scale,
+                       false,
+                       {graph::Initializer::Kind::constant, initial},
+                       ""});
   };
   ScaleVariables v;
-  v.scale = b.variable({std::string(k_scale_variable),
-                        {DType::float32, {}},
-                        Role::loss_scale,
-                        false,
-                        start(scaling.initial),
-                        ""});
+  v.scale = declare(k_scale_variable, DType::float32, scaling.initial);
   if (scaling.mode != LossScaling::Mode::dynamic) return v;
-  v.good_steps = b.variable({std::string(k_good_steps_variable),
-                             {DType::int32, {}},
-                             Role::loss_scale,
-                             false,
-                             start(0),
-                             ""});
-  v.hysteresis_left = b.variable({std::string(k_hysteresis_variable),
-                                  {DType::int32, {}},
-                                  Role::loss_scale,
-                                  false,
-                                  start(static_cast<double>(scaling.hysteresis)),
-                                  ""});
+  v.good_steps = declare(k_good_steps_variable, DType::int32, 0);
+  v.hysteresis_left =
+      declare(k_hysteresis_variable, DType::int32, static_cast<double>(scaling.hysteresis));
   return v;
 }
 
