@@ -1,6 +1,5 @@
-#include <cstring>
-
 #include "graph/op_handles.h"
+#include "graph/ops/fused_update.h"
 #include "plan/memory.h"
 #include "plan/plan_impl.h"
 
@@ -73,6 +72,16 @@ class Compiler {
     return impl_->slots.size() - 1;
   }
 
+  static Slot slot_for(Slot::Home home, const graph::TensorType& type) {
+    return {home, {type.dtype, type.shape, nullptr}, 0, ""};
+  }
+
+  std::size_t new_arena_slot(const graph::TensorType& type, int first) {
+    const std::size_t slot = new_slot(slot_for(Slot::Home::arena, type), first);
+    blocks_[block_of_slot_[slot]].bytes = impl_->slots[slot].view.bytes();
+    return slot;
+  }
+
   /// An alias of the memory of `slot`.
   std::size_t new_alias(std::size_t slot, const graph::TensorType& type) {
     Slot alias = impl_->slots[slot];
@@ -94,25 +103,17 @@ class Compiler {
     const Node& node = impl_->graph.node(id);
     const Value value{id, 0};
     if (node.is(graph::ops::k_var_handle_op)) {
-      const std::string& variable = node.attrs.get<std::string>("shared_name");
-      Slot slot{Slot::Home::variable,
-                {node.attrs.get<DType>("dtype"), node.attrs.get<Shape>("shape"), nullptr},
-                0,
-                variable};
+      Slot slot = slot_for(Slot::Home::variable, graph::ops::variable_type(node));
+      slot.variable = node.attrs.get<std::string>("shared_name");
       assign(value, new_slot(std::move(slot), id));
     } else if (node.is(graph::ops::k_read_variable_op)) {
       impl_->slot_of[value] = impl_->slot_of.at(node.inputs[0]);
     } else if (node.is(graph::ops::k_const)) {
-      Slot slot{
-          Slot::Home::constant, {node.outputs[0].dtype, node.outputs[0].shape, nullptr}, 0, ""};
-      assign(value, new_slot(std::move(slot), id));
+      assign(value, new_slot(slot_for(Slot::Home::constant, node.outputs[0]), id));
       constants_.push_back(id);
     } else if (node.is(graph::ops::k_placeholder)) {
-      Slot slot{Slot::Home::arena, {node.outputs[0].dtype, node.outputs[0].shape, nullptr}, 0, ""};
-      const std::size_t index = new_slot(std::move(slot), -1);
-      blocks_[block_of_slot_[index]].bytes = impl_->slots[index].view.bytes();
       last_use_[value] = k_forever;  // the host may read the memory it wrote
-      assign(value, index);
+      assign(value, new_arena_slot(node.outputs[0], -1));
     } else {
       return false;
     }
@@ -182,10 +183,8 @@ class Compiler {
     if (node.is(graph::ops::k_packed_variable, graph::ops::k_cast_variable)) {
       const Attrs& variable = impl_->graph.node(node.inputs[0].node).attrs;
       const std::string& source = variable.get<std::string>("shared_name");
-      Slot slot{Slot::Home::derived,
-                {node.outputs[0].dtype, node.outputs[0].shape, nullptr},
-                0,
-                derived_name(source, node)};
+      Slot slot = slot_for(Slot::Home::derived, node.outputs[0]);
+      slot.variable = derived_name(source, node);
       assign({id, 0}, new_slot(std::move(slot), id));
       step.out_slots.push_back(impl_->slot_of.at({id, 0}));
       connect(step, view, kernel);
@@ -195,13 +194,10 @@ class Compiler {
     const int source = takes_over(kernel, id);
     for (int port = 0; port < static_cast<int>(node.outputs.size()); ++port) {
       const graph::TensorType& type = node.outputs[static_cast<std::size_t>(port)];
-      std::size_t slot = 0;
-      if (port == 0 && source >= 0) {
-        slot = new_alias(impl_->slot_of.at(node.inputs[static_cast<std::size_t>(source)]), type);
-      } else {
-        slot = new_slot({Slot::Home::arena, {type.dtype, type.shape, nullptr}, 0, ""}, id);
-        blocks_[block_of_slot_[slot]].bytes = impl_->slots[slot].view.bytes();
-      }
+      const std::size_t slot =
+          port == 0 && source >= 0
+              ? new_alias(impl_->slot_of.at(node.inputs[static_cast<std::size_t>(source)]), type)
+              : new_arena_slot(type, id);
       assign({id, port}, slot);
       step.out_slots.push_back(slot);
     }
@@ -261,7 +257,7 @@ class Compiler {
     for (int id : constants_) {
       Slot& slot = impl_->slots[impl_->slot_of.at({id, 0})];
       slot.offset = bytes;
-      bytes += (slot.view.bytes() + alignment - 1) / alignment * alignment;
+      bytes += aligned(slot.view.bytes(), alignment);
     }
     impl_->constants = backend::Buffer(impl_->memory, bytes);
     for (int id : constants_) {

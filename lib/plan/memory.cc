@@ -17,14 +17,12 @@ Layout place(std::span<const Lifetime> blocks, std::size_t alignment) {
   std::vector<std::size_t> placed;  // sorted by offset
   for (std::size_t block : order) {
     const Lifetime& life = blocks[block];
-    const std::size_t bytes = (life.bytes + alignment - 1) / alignment * alignment;
+    const std::size_t bytes = aligned(life.bytes, alignment);
     std::size_t offset = 0;
     for (std::size_t other : placed) {
       if (blocks[other].last < life.first || life.last < blocks[other].first) continue;
       if (offset + bytes <= layout.offsets[other]) break;
-      const std::size_t end =
-          layout.offsets[other] + (blocks[other].bytes + alignment - 1) / alignment * alignment;
-      offset = std::max(offset, end);
+      offset = std::max(offset, layout.offsets[other] + aligned(blocks[other].bytes, alignment));
     }
     layout.offsets[block] = offset;
     layout.bytes = std::max(layout.bytes, offset + bytes);

@@ -7,6 +7,11 @@
 
 namespace halfstep::plan {
 
+/// The least multiple of `alignment` that is at least `bytes`.
+constexpr std::size_t aligned(std::size_t bytes, std::size_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
 /// A block that is live from launch `first` to launch `last`, both included.
 struct Lifetime {
   int first = 0;

@@ -168,10 +168,7 @@ void Plan::run(PhaseSeconds& seconds) {
   impl_->refresh();
   Clock::time_point begin = Clock::now();
   for (const Segment& segment : impl_->segments) {
-    for (std::size_t i = segment.first; i < segment.last; ++i) {
-      Step& step = impl_->steps[i];
-      step.launch->run({step.in, step.out, step.workspace});
-    }
+    for (std::size_t i = segment.first; i < segment.last; ++i) impl_->steps[i].run();
     const Clock::time_point end = Clock::now();
     seconds[static_cast<std::size_t>(segment.phase)] +=
         std::chrono::duration<double>(end - begin).count();
@@ -185,7 +182,7 @@ void Plan::trace(const Observer& observer) {
   for (Step& step : impl_->steps) {
     const graph::Node& node = impl_->graph.node(step.node);
     if (node.origin.phase == graph::Phase::update) continue;
-    step.launch->run({step.in, step.out, step.workspace});
+    step.run();
     observer(node, step.in, step.out);
   }
 }
@@ -199,7 +196,7 @@ void Plan::profile(std::span<double> seconds) {
   }
   for (Step& step : impl_->steps) {
     const Clock::time_point start = Clock::now();
-    step.launch->run({step.in, step.out, step.workspace});
+    step.run();
     seconds[static_cast<std::size_t>(step.node)] +=
         std::chrono::duration<double>(Clock::now() - start).count();
   }

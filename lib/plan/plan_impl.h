@@ -28,6 +28,8 @@ struct Step {
   std::vector<TensorView> in, out;
   std::size_t workspace_offset = 0;
   std::byte* workspace = nullptr;
+
+  void run() const { launch->run({in, out, workspace}); }
 };
 
 /// Recomputes a copy derived from a variable.
@@ -84,7 +86,7 @@ struct Plan::Impl {
   void refresh() {
     for (Refresh& r : refreshes) {
       if (r.derived->made_from == *r.derived->version) continue;
-      r.step.launch->run({r.step.in, r.step.out, nullptr});
+      r.step.run();
       r.derived->made_from = *r.derived->version;
     }
   }
@@ -95,9 +97,7 @@ struct Plan::Impl {
   }
 
   void launch_all(std::size_t first = 0) {
-    for (std::size_t i = first; i < steps.size(); ++i) {
-      steps[i].launch->run({steps[i].in, steps[i].out, steps[i].workspace});
-    }
+    for (std::size_t i = first; i < steps.size(); ++i) steps[i].run();
   }
 
   /// Enqueues all launches: the first time eagerly, since a device then loads kernels and
@@ -118,7 +118,7 @@ struct Plan::Impl {
     launch_captured(profiled, [this] {
       events[0]->record();
       for (std::size_t i = 0; i < steps.size(); ++i) {
-        steps[i].launch->run({steps[i].in, steps[i].out, steps[i].workspace});
+        steps[i].run();
         events[i + 1]->record();
       }
     });

@@ -1,4 +1,6 @@
 #pragma once
+// The pass of the stage precision, TensorFlow's automatic rewrite as a config sets it, and its
+// summary for reports.
 
 #include <cstdint>
 #include <string>

@@ -10,6 +10,7 @@
 #include "core/hash.h"
 #include "core/parallel.h"
 #include "core/philox.h"
+#include "plan/memory.h"
 
 namespace halfstep::plan {
 namespace {
@@ -137,7 +138,7 @@ State::State(const graph::Graph& graph, std::uint64_t seed, std::shared_ptr<back
     }
     index_.emplace(variable.name, entries_.size());
     entries_.push_back({variable, std::move(tensor), bytes});
-    bytes += (entries_.back().tensor.bytes() + alignment - 1) / alignment * alignment;
+    bytes += aligned(entries_.back().tensor.bytes(), alignment);
   }
   versions_.assign(entries_.size(), 1);
   if (memory_->is_host()) return;
@@ -197,11 +198,13 @@ void State::reset_states() {
   }
 }
 
-std::uint64_t& State::version(std::string_view name) {
+std::size_t State::index_of(std::string_view name) const {
   const auto it = index_.find(name);
   require(it != index_.end(), "no variable '{}'", name);
-  return versions_[it->second];
+  return it->second;
 }
+
+std::uint64_t& State::version(std::string_view name) { return versions_[index_of(name)]; }
 
 State::Derived& State::derived(const std::string& name,
                                std::string_view variable,
@@ -221,20 +224,14 @@ std::size_t State::derived_bytes() const {
   return bytes;
 }
 
-const State::Entry& State::entry(std::string_view name) const {
-  const auto it = index_.find(name);
-  require(it != index_.end(), "no variable '{}'", name);
-  return entries_[it->second];
-}
-
 TensorView State::view(std::string_view name) const {
-  const Entry& found = entry(name);
+  const Entry& found = entries_[index_of(name)];
   TensorView view = found.tensor.view();
   if (!memory_->is_host()) view.data = device_.data() + found.offset;
   return view;
 }
 
-const Tensor& State::tensor(std::string_view name) const { return entry(name).tensor; }
+const Tensor& State::tensor(std::string_view name) const { return entries_[index_of(name)].tensor; }
 
 bool State::contains(std::string_view name) const { return index_.contains(name); }
 

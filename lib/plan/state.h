@@ -101,7 +101,8 @@ class State {
 
  private:
   std::string hash(bool all) const;
-  const Entry& entry(std::string_view name) const;
+  /// Errors: InternalError when there is no variable of that name.
+  std::size_t index_of(std::string_view name) const;
   void note_written();
 
   std::shared_ptr<backend::Memory> memory_;
