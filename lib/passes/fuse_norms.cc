@@ -59,7 +59,7 @@ void fuse_layer_norms(Rewriter& rewriter) {
       }
       NewNode fused = with_addends(rewriter.node(norm), 3, {part});
       fused.inputs[0] = whole;
-      for (int port = 0; port < 3; ++port) fused.results.push_back({{norm.node, port}, port});
+      fused.results = first_outputs(norm.node, 3);
       fused.results.push_back({sum, 3});
       return {std::move(fused)};
     }
@@ -76,7 +76,7 @@ void fuse_layer_norms(Rewriter& rewriter) {
     }
     NewNode fused = with_addends(rewriter.node(gradient), 5, {terms.begin() + 1, terms.end()});
     fused.inputs[0] = terms[0];
-    for (int port = 0; port < 3; ++port) fused.results.push_back({{gradient.node, port}, port});
+    fused.results = first_outputs(gradient.node, 3);
     return {std::move(fused)};
   });
   const Pattern of_dx = op(k_layer_norm_grad).as(gradient).used_once();
@@ -154,8 +154,8 @@ graph::Graph fuse_norms(const graph::Graph& graph, const Target& target) {
     }
     NewNode fused{.op = "BatchNormReluGrad",
                   .inputs = {dy, x, scale, offset, mean, variance},
-                  .attrs = {{"epsilon", epsilon}, {"is_training", training}}};
-    for (int port = 0; port < 3; ++port) fused.results.push_back({{gradient.node, port}, port});
+                  .attrs = {{"epsilon", epsilon}, {"is_training", training}},
+                  .results = first_outputs(gradient.node, 3)};
     return {std::move(fused)};
   });
 
@@ -181,9 +181,7 @@ graph::Graph fuse_norms(const graph::Graph& graph, const Target& target) {
     if (sums) fused.inputs.push_back(forward[1]);
     fused.inputs.push_back(forward[2]);
     fused.attrs.set("num_relu_inputs", std::int64_t{sums ? 2 : 1});
-    for (int port = 0; port < std::ssize(node.outputs); ++port) {
-      fused.results.push_back({{gradient.node, port}, port});
-    }
+    fused.results = first_outputs(gradient.node, node.outputs.size());
     return {std::move(fused)};
   });
   fuse_layer_norms(rewriter);

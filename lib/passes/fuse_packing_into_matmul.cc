@@ -15,9 +15,7 @@ graph::Graph fuse_packing_into_matmul(const graph::Graph& graph, const Target& t
     node.attrs.erase("Ta");
     node.attrs.erase("Targs");
     node.attrs.set("transpose_a", rewriter.node(pack).attrs.get<bool>("transpose"));
-    for (int port = 0; port < static_cast<int>(old.outputs.size()); ++port) {
-      node.results.push_back({{product.node, port}, port});
-    }
+    node.results = first_outputs(product.node, old.outputs.size());
     return {std::move(node)};
   });
   return prune(rewriter.finish());

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <optional>
 
 #include "graph/op_handles.h"
 #include "passes/rewriter.h"
@@ -37,25 +36,9 @@ class SoftmaxLosses {
   }
 
  private:
-  /// The node that alone reads a value, or -1.
-  int single_user(Value value) const {
-    const std::vector<int>& users = rewriter_.users(value);
-    return users.size() == 1 ? users[0] : -1;
-  }
-
-  /// The result of the node that alone reads a value, if it is this op.
-  std::optional<Value> next(Value value, graph::OpHandle op) const {
-    const int user = single_user(value);
-    if (user < 0 || !rewriter_.graph().node(user).is(op)) return std::nullopt;
-    return Value{user, 0};
-  }
-
-  /// The result of a reader of a value that is this op.
-  std::optional<Value> reader(Value value, graph::OpHandle op) const {
-    for (const int user : rewriter_.users(value)) {
-      if (user >= 0 && rewriter_.graph().node(user).is(op)) return Value{user, 0};
-    }
-    return std::nullopt;
+  /// The result of the node that alone reads a value, where it is this op; else not valid.
+  Value next(Value value, graph::OpHandle op) const {
+    return rewriter_.users(value).size() == 1 ? rewriter_.user(value, op) : Value{};
   }
 
   bool is_number(Value value) const {
@@ -66,16 +49,14 @@ class SoftmaxLosses {
 
   /// Sum(Cast(ArgMax(softmax) == labels)).
   Value correct_of(Value softmax, Value labels) const {
-    std::optional<Value> at = reader(softmax, k_arg_max);
-    if (!at) return {};
-    if (const auto cast = next(*at, graph::ops::k_cast)) at = cast;
-    at = next(*at, k_equal);
-    if (!at) return {};
-    const std::vector<Value>& compared = rewriter_.node(*at).inputs;
+    Value at = rewriter_.user(softmax, k_arg_max);
+    if (const Value cast = next(at, graph::ops::k_cast); cast.valid()) at = cast;
+    at = next(at, k_equal);
+    if (!at.valid()) return {};
+    const std::vector<Value>& compared = rewriter_.node(at).inputs;
     if (std::find(compared.begin(), compared.end(), labels) == compared.end()) return {};
-    at = next(*at, graph::ops::k_cast);
-    if (at) at = next(*at, graph::ops::k_sum);
-    return at && is_number(*at) ? *at : Value{};
+    at = next(next(at, graph::ops::k_cast), graph::ops::k_sum);
+    return at.valid() && is_number(at) ? at : Value{};
   }
 
   /// The seed of Mul(ExpandDims(RealDiv(Tile(Reshape(seed)), rows)), slopes).
@@ -115,21 +96,18 @@ class SoftmaxLosses {
       const Value narrow = rewriter_.node(wide).inputs[0];
       if (is_half(rewriter_.type(narrow).dtype)) found.logits = narrow;
     }
-    if (const auto softmax = reader(wide, graph::ops::k_softmax)) {
-      found.softmax = *softmax;
-      found.correct = correct_of(*softmax, node.inputs[1]);
-    }
-    if (const auto mean = reader(found.loss, graph::ops::k_mean); mean && is_number(*mean)) {
-      found.mean = *mean;
-    }
+    found.softmax = rewriter_.user(wide, graph::ops::k_softmax);
+    if (found.softmax.valid()) found.correct = correct_of(found.softmax, node.inputs[1]);
+    const Value mean = rewriter_.user(found.loss, graph::ops::k_mean);
+    if (mean.valid() && is_number(mean)) found.mean = mean;
     const Value slopes{id, 1};
-    if (const auto product = next(slopes, graph::ops::k_mul)) {
-      found.seed = seed_of(slopes, *product);
-      found.gradient = *product;
+    if (const Value product = next(slopes, graph::ops::k_mul); product.valid()) {
+      found.seed = seed_of(slopes, product);
+      found.gradient = product;
       if (found.logits != wide) {
-        const auto cast = next(*product, graph::ops::k_cast);
-        const bool fits = cast && rewriter_.type(*cast) == rewriter_.type(found.logits);
-        found.gradient = fits ? *cast : Value{};
+        const Value cast = next(product, graph::ops::k_cast);
+        const bool fits = cast.valid() && rewriter_.type(cast) == rewriter_.type(found.logits);
+        found.gradient = fits ? cast : Value{};
       }
       if (!found.seed.valid()) found.gradient = {};
     }

@@ -186,9 +186,7 @@ Fused fused_check(int id, const Node& node, const Gradients& gradients) {
   if (unscaled) inputs.push_back(*unscaled);
   fused.node.attrs.erase("Tin");
   fused.node.attrs.set("unscaled", unscaled.has_value());
-  for (int port = 0; port < static_cast<int>(node.outputs.size()); ++port) {
-    fused.node.results.push_back({{id, port}, port});
-  }
+  fused.node.results = first_outputs(id, node.outputs.size());
   return fused;
 }
 

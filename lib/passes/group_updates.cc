@@ -236,14 +236,6 @@ void check_instead(Rewriter& rewriter, const std::map<Value, Value>& replaced) {
   }
 }
 
-/// The CastVariable of a handle, or an invalid value.
-Value copy_of(const Rewriter& rewriter, Value handle) {
-  for (const int user : rewriter.users(handle)) {
-    if (user >= 0 && rewriter.graph().node(user).is(graph::ops::k_cast_variable)) return {user, 0};
-  }
-  return {};
-}
-
 /// Makes casts of float32 variables to 16 bits CastVariables, one for each variable.
 Graph keep_casts(const Graph& graph, const Target& target) {
   std::set<int> grouped;
@@ -262,7 +254,7 @@ Graph keep_casts(const Graph& graph, const Target& target) {
         !writers.allow_copy(handle, comes_later)) {
       return {};
     }
-    const Value copy = copy_of(rewriter, handle);
+    const Value copy = rewriter.user(handle, graph::ops::k_cast_variable);
     if (copy.valid()) {
       // An update rounds a variable to one dtype only.
       if (rewriter.type(copy).dtype == dtype) rewriter.replace(cast, copy);
@@ -330,7 +322,9 @@ Graph group_updates(const Graph& graph, const Target& target) {
   for (UpdateGroup& group : groups_of(kept)) {
     absorb_powers(kept, group.parts.front());
     replaced.merge(absorb_decay(rewriter, group));
-    NewNode node = grouped(group.parts, [&](Value handle) { return copy_of(rewriter, handle); });
+    NewNode node = grouped(group.parts, [&](Value handle) {
+      return rewriter.user(handle, graph::ops::k_cast_variable);
+    });
     require(rewriter.add({std::move(node)}, group.ids.back()) >= 0, "an update was not grouped");
     for (const int id : group.ids) rewriter.remove(id);
   }

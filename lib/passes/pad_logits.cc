@@ -34,7 +34,8 @@ class PaddedLogits {
     const Value logits = loss.inputs[0];
     const Node& product = rewriter_.node(logits);
     const bool biased = product.is(graph::ops::k_fused_matmul);
-    if (!is_product(product) || !transposes(product, false, false) || !only({logits, loss_}) ||
+    if (!is_product(product) || !transposes(product, false, false) ||
+        rewriter_.users(logits) != std::vector{loss_} ||
         (biased && product.attrs.get<std::string>("epilogue") != "bias")) {
       return false;
     }
@@ -64,9 +65,7 @@ class PaddedLogits {
       if (id == loss_) node.attrs.set("classes", rewriter_.type(old.inputs[0]).shape[1]);
       if (masked_.contains(id)) node.attrs.set("partner_k", columns_);
       node.at = node.origin = node.named = id;
-      for (int port = 0; port < static_cast<int>(old.outputs.size()); ++port) {
-        node.results.push_back({{id, port}, port});
-      }
+      node.results = first_outputs(id, old.outputs.size());
       index_[id] = static_cast<int>(nodes.size());
       nodes.push_back(std::move(node));
     }
@@ -80,11 +79,6 @@ class PaddedLogits {
   }
 
  private:
-  /// Whether a value has this reader and no other, a fetch included.
-  bool only(std::pair<Value, int> use) const {
-    return rewriter_.users(use.first) == std::vector{use.second};
-  }
-
   /// The readers of the gradient of the logits: the matmuls of the layer and the sums of its bias.
   bool find_backward(Value dy) {
     for (const int user : rewriter_.users(dy)) {

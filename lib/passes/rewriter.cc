@@ -65,6 +65,13 @@ bool is_float_or_half(const Node& node) {
 
 bool is_elementwise(const Node& node) { return graph::ops::elementwise_operands(node.op) > 0; }
 
+std::vector<NewNode::Result> first_outputs(int node, std::size_t count) {
+  std::vector<NewNode::Result> results;
+  for (int port = 0; port < static_cast<int>(count); ++port)
+    results.push_back({{node, port}, port});
+  return results;
+}
+
 Rewriter::Rewriter(const graph::Graph& graph, KernelSupport supports)
     : graph_(graph),
       supports_(std::move(supports)),
@@ -84,6 +91,13 @@ const std::vector<int>& Rewriter::users(Value value) const {
   static const std::vector<int> k_none;
   const auto it = users_.find(value);
   return it == users_.end() ? k_none : it->second;
+}
+
+Value Rewriter::user(Value value, graph::OpHandle op) const {
+  for (const int user : users(value)) {
+    if (user >= 0 && graph_.node(user).is(op)) return {user, 0};
+  }
+  return {};
 }
 
 bool Rewriter::before(int a, int b) const {

@@ -80,6 +80,9 @@ struct NewNode {
 /// Nodes in the order of their position; none: the match stays as it is.
 using Replacement = std::vector<NewNode>;
 
+/// The first `count` outputs of a node, each replaced by the one of the same number.
+std::vector<NewNode::Result> first_outputs(int node, std::size_t count);
+
 /// Output `port` of the node `index` of the same Replacement, as an input.
 constexpr graph::Value made(int index, int port = 0) { return {-2 - index, port}; }
 
@@ -96,6 +99,8 @@ class Rewriter {
   /// The nodes that read a value, in order of execution, one per use; a fetched value also has user
   /// -1, the last.
   const std::vector<int>& users(graph::Value value) const;
+  /// The first output of the first user of a value that is this op; not valid without one.
+  graph::Value user(graph::Value value, graph::OpHandle op) const;
   /// Whether node `a` is executed before node `b`. At one position nodes run in the order in which
   /// they were added, except that finish() puts the inputs of a node before it.
   bool before(int a, int b) const;

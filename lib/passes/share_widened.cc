@@ -153,9 +153,7 @@ class Sharing {
     }
     // Inferred from the inputs.
     now.attrs.erase(node(user).is(graph::ops::k_pack_operand) ? "T" : "Ta");
-    for (int port = 0; port < static_cast<int>(node(user).outputs.size()); ++port) {
-      now.results.push_back({{user, port}, port});
-    }
+    now.results = first_outputs(user, node(user).outputs.size());
     run_before_casts(rewriter_.add({std::move(now)}, user));
   }
 
