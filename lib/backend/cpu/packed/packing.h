@@ -63,6 +63,13 @@ class Packing {
                j);
   }
 
+  /// Packs all blocks on the calling thread.
+  void pack_all(const std::byte* x, std::byte* to) const {
+    for (std::int64_t i = 0; i < down(); ++i) {
+      for (std::int64_t j = 0; j < across(); ++j) pack(x, to, i, j);
+    }
+  }
+
   /// Packs `count` k blocks of a panel, from k block `first` on, to `to`.
   void pack_panel(const std::byte* x,
                   std::byte* to,

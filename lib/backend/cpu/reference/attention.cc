@@ -70,18 +70,11 @@ Prepared for_items(const AttentionGeometry& g, std::int64_t doubles, const F& bo
       static_cast<std::size_t>(g.items() * doubles) * sizeof(double));
 }
 
-template <class F>
-Prepared dispatch_sums(DType values, DType sums, F&& f) {
-  return dispatch_floating(values, [&]<class T>(Type<T> type) {
-    return sums == DType::float64 ? f(type, Type<double>{}) : f(type, Type<float>{});
-  });
-}
-
 Prepared prepare_attention(const NodeView& node, const Capabilities&) {
   const AttentionGeometry g = graph::ops::attention_geometry(
       node.attrs(), node.input(0).shape, node.input(1).shape, node.input(2).shape);
   const AttentionDropout dropout(node.attrs());
-  return dispatch_sums(
+  return dispatch_with_sums(
       node.input(0).dtype, node.output(1).dtype, [&]<class T, class U>(Type<T>, Type<U>) {
         return for_items(
             g,
@@ -128,7 +121,7 @@ Prepared prepare_attention_grad(const NodeView& node, const Capabilities&) {
       node.attrs(), node.input(1).shape, node.input(2).shape, node.input(3).shape);
   const AttentionDropout dropout(node.attrs());
   const std::int64_t of_keys = g.keys * (g.depth + g.value_depth);
-  return dispatch_sums(
+  return dispatch_with_sums(
       node.input(0).dtype, node.input(5).dtype, [&]<class T, class U>(Type<T>, Type<U>) {
         return for_items(
             g,

@@ -23,7 +23,7 @@ constexpr std::int64_t k_lanes = 64;
 
 /// Rows per part, so that a part is worth a thread.
 std::int64_t grain(std::int64_t products_per_row) {
-  return std::max<std::int64_t>(1, 20'000 / std::max<std::int64_t>(1, products_per_row));
+  return rows_per_part(20'000, products_per_row);
 }
 
 /// Calls body(row cell, column cell, tap) for every tap of the window at output (i, j) that reads a

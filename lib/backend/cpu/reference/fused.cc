@@ -5,6 +5,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/reference/loops.h"
 #include "backend/cpu/reference/reference.h"
+#include "backend/cpu/workspace_layout.h"
 #include "graph/builder.h"
 #include "graph/op_handles.h"
 #include "graph/ops/elementwise.h"
@@ -65,7 +66,7 @@ class Steps final : public Launch {
     for (int id = static_cast<int>(inputs_); id < graph_.size(); ++id) add(id);
   }
 
-  std::size_t workspace_bytes() const { return bytes_; }
+  std::size_t workspace_bytes() const { return static_cast<std::size_t>(workspace_.bytes()); }
 
   void run(const Args& args) override {
     for (std::size_t i = 0; i < inputs_; ++i) tensors_[i] = args.in[i];
@@ -94,9 +95,7 @@ class Steps final : public Launch {
   };
 
   std::size_t allocate(std::size_t bytes) {
-    const std::size_t at = bytes_;
-    bytes_ += (bytes + 63) / 64 * 64;
-    return at;
+    return static_cast<std::size_t>(workspace_.reserve(static_cast<std::int64_t>(bytes)));
   }
 
   void add(int id) {
@@ -125,7 +124,7 @@ class Steps final : public Launch {
   std::vector<One> ones_;
   std::vector<TensorView> tensors_;  // by node
   std::vector<int> results_;
-  std::size_t bytes_ = 0;
+  WorkspaceLayout workspace_;
 };
 
 Prepared prepare_elementwise(const NodeView& node, const Capabilities&) {

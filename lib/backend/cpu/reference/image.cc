@@ -11,18 +11,15 @@
 #include <cmath>
 #include <type_traits>
 
+#include "backend/cpu/reference/loops.h"
 #include "backend/cpu/reference/reference.h"
-#include "core/dispatch.h"
-#include "core/parallel.h"
 #include "core/philox.h"
 
 namespace halfstep::backend::cpu {
 namespace {
 
 /// Images per part, so that a part is worth a thread.
-std::int64_t grain(const Shape& x) {
-  return std::max<std::int64_t>(1, 50'000 / std::max<std::int64_t>(1, x.elements(1, 4)));
-}
+std::int64_t grain(const Shape& x) { return rows_per_part(50'000, x.elements(1, 4)); }
 
 /// The random draw of one batch; each sample uses its own words of it.
 struct Draw {

@@ -1,6 +1,7 @@
 #pragma once
 // Loops shared by several reference kernels.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <type_traits>
@@ -49,6 +50,21 @@ using Sum = std::conditional_t<std::is_integral_v<T>, std::int64_t, double>;
 template <class T>
 Sum<T> load_sum(T x) {
   return static_cast<Sum<T>>(static_cast<Compute<T>>(x));
+}
+
+/// f(Type<T>, Type<U>) for the storage type T of `values` and the type U, float or double, of
+/// `sums`.
+template <class F>
+Prepared dispatch_with_sums(DType values, DType sums, F&& f) {
+  return dispatch_floating(values, [&]<class T>(Type<T> type) {
+    return sums == DType::float64 ? f(type, Type<double>{}) : f(type, Type<float>{});
+  });
+}
+
+/// Rows for each part of a parallel loop, where a part is worth a thread from `work` operations on
+/// and a row takes `row_work` of them.
+constexpr std::int64_t rows_per_part(std::int64_t work, std::int64_t row_work) {
+  return std::max<std::int64_t>(1, work / std::max<std::int64_t>(1, row_work));
 }
 
 /// Strides in elements along each axis.

@@ -50,8 +50,7 @@ struct Norm {
 template <class F>
 void for_each_block(const Norm& p, F&& body) {
   const std::int64_t blocks = (p.channels + k_row_lanes - 1) / k_row_lanes;
-  const std::int64_t grain = std::max<std::int64_t>(1, 2'000 / std::max<std::int64_t>(1, p.rows));
-  parallel_for(blocks, grain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(blocks, rows_per_part(2'000, p.rows), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
       body(b * k_row_lanes, std::min(k_row_lanes, p.channels - b * k_row_lanes));
     }
@@ -281,8 +280,7 @@ template <class F>
 void for_each_row(const Shape& x, const F& body) {
   const std::int64_t columns = x.back();
   const std::int64_t rows = columns == 0 ? 0 : x.elements() / columns;
-  const std::int64_t grain = std::max<std::int64_t>(1, 2'000 / std::max<std::int64_t>(1, columns));
-  parallel_for(rows, grain, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(rows, rows_per_part(2'000, columns), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) body(row, row * columns);
   });
 }

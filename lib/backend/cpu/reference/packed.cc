@@ -84,9 +84,7 @@ Prepared prepare_product(const NodeView& node, const Capabilities&) {
         const auto* a = args.in[0].as<std::byte>();
         if (packing) {
           std::byte* copy = args.workspace + epilogue.workspace_bytes();
-          for (std::int64_t i = 0; i < packing->down(); ++i) {
-            for (std::int64_t j = 0; j < packing->across(); ++j) packing->pack(a, copy, i, j);
-          }
+          packing->pack_all(a, copy);
           a = copy;
         }
         const packed::Epilogue::Bound bound = epilogue.bind(args, args.workspace);

@@ -45,8 +45,7 @@ struct Pool {
 
 /// Rows per part, so that a part is worth a thread.
 std::int64_t grain(const Pool& p) {
-  const std::int64_t row_work = p.window.width.input * p.channels * 4;
-  return std::max<std::int64_t>(1, 20'000 / row_work);
+  return rows_per_part(20'000, p.window.width.input * p.channels * 4);
 }
 
 /// Calls body(offset of the first channel) for every cell inside the image of the window at output

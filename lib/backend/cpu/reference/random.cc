@@ -3,8 +3,8 @@
 
 #include <array>
 
+#include "backend/cpu/reference/loops.h"
 #include "backend/cpu/reference/reference.h"
-#include "core/parallel.h"
 #include "core/philox.h"
 
 namespace halfstep::backend::cpu {
@@ -18,7 +18,7 @@ Prepared prepare_uniform(const NodeView& node, const Capabilities&) {
     const std::uint64_t key = mix(stream, static_cast<std::uint64_t>(*a.in[0].as<std::int64_t>()));
     float* y = a.out[0].as<float>();
     const std::int64_t n = a.out[0].elements();
-    parallel_for(n, 16384, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(n, k_grain, [&](std::int64_t begin, std::int64_t end) {
       std::int64_t four = -1;
       std::array<std::uint32_t, 4> words{};
       for (std::int64_t i = begin; i < end; ++i) {

@@ -37,7 +37,7 @@ Activation activation(const NodeView& node, std::string_view attr) {
   return {identity, [](double) { return 1.0; }};
 }
 
-/// Stores element `i` of a tensor of any floating dtype and returns it as stored.
+/// Stores element `i`, rounded to T, and returns it as stored.
 template <class T>
 double put(T* to, std::int64_t i, double x) {
   to[i] = store<T>(x);
@@ -251,39 +251,32 @@ Rnn rnn_of(const NodeView& node, const RnnGeometry& g, std::size_t mask) {
           node.inputs() > mask + 1 ? mask + 1 : 0};
 }
 
-/// f(Type<T>, Type<U>) for the node's dtypes of values and carries.
-template <class F>
-Prepared dispatch_carried(const NodeView& node, F&& f) {
-  return dispatch_floating(node.input(0).dtype, [&]<class T>(Type<T> values) {
-    return node.input(4).dtype == DType::float64 ? f(values, Type<double>{})
-                                                 : f(values, Type<float>{});
-  });
-}
-
 Prepared prepare_rnn(const NodeView& node, const Capabilities&) {
   const Rnn p = rnn_of(node, graph::ops::rnn_geometry(node.attrs(), node.input(0).shape), 5);
-  return dispatch_carried(node, [&]<class T, class U>(Type<T>, Type<U>) {
-    return launch(
-        [p](const Args& a) {
-          parallel_for(p.g.batch, p.grain(), [&](std::int64_t begin, std::int64_t end) {
-            for (std::int64_t i = begin; i < end; ++i) forward<T, U>(p, a, i, p.scratch(a, i));
-          });
-        },
-        p.workspace_bytes());
-  });
+  return dispatch_with_sums(
+      node.input(0).dtype, node.input(4).dtype, [&]<class T, class U>(Type<T>, Type<U>) {
+        return launch(
+            [p](const Args& a) {
+              parallel_for(p.g.batch, p.grain(), [&](std::int64_t begin, std::int64_t end) {
+                for (std::int64_t i = begin; i < end; ++i) forward<T, U>(p, a, i, p.scratch(a, i));
+              });
+            },
+            p.workspace_bytes());
+      });
 }
 
 Prepared prepare_rnn_grad(const NodeView& node, const Capabilities&) {
   const Rnn p = rnn_of(node, graph::ops::rnn_grad_geometry(node.attrs(), node.input(0).shape), 8);
-  return dispatch_carried(node, [&]<class T, class U>(Type<T>, Type<U>) {
-    return launch(
-        [p](const Args& a) {
-          parallel_for(p.g.batch, p.grain(), [&](std::int64_t begin, std::int64_t end) {
-            for (std::int64_t i = begin; i < end; ++i) backward<T, U>(p, a, i, p.scratch(a, i));
-          });
-        },
-        p.workspace_bytes());
-  });
+  return dispatch_with_sums(
+      node.input(0).dtype, node.input(4).dtype, [&]<class T, class U>(Type<T>, Type<U>) {
+        return launch(
+            [p](const Args& a) {
+              parallel_for(p.g.batch, p.grain(), [&](std::int64_t begin, std::int64_t end) {
+                for (std::int64_t i = begin; i < end; ++i) backward<T, U>(p, a, i, p.scratch(a, i));
+              });
+            },
+            p.workspace_bytes());
+      });
 }
 
 }  // namespace

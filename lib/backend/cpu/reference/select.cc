@@ -23,8 +23,8 @@ Prepared prepare_add_n(const NodeView& node, const Capabilities&) {
   });
 }
 
-/// The condition's strides: of its shape when equal or a scalar, along the
-/// first axis for a vector.
+/// The strides of the condition; `rows`: a vector with one condition for each index of the first
+/// axis.
 Strides select_strides(const Shape& condition, const Shape& shape, bool rows) {
   if (!rows) return broadcast_strides(condition, shape);
   Strides strides{};
@@ -34,8 +34,7 @@ Strides select_strides(const Shape& condition, const Shape& shape, bool rows) {
 
 Prepared prepare_select(const NodeView& node, const Capabilities&) {
   const Shape shape = node.output().shape;
-  // A vector condition selects whole rows in Select; SelectV2 broadcasts it
-  // like any operand.
+  // A vector condition selects whole rows in Select; SelectV2 broadcasts it like any operand.
   const bool rows = node.node.is(graph::ops::k_select) && node.input(0).shape.rank() == 1;
   const std::array<Strides, 3> strides{select_strides(node.input(0).shape, shape, rows),
                                        broadcast_strides(node.input(1).shape, shape),

@@ -68,8 +68,6 @@ Prepared prepare_assign_add(const NodeView& node, const Capabilities&) {
   });
 }
 
-Accepts any(const NodeView&, const Capabilities&) { return Accepts::yes(); }
-
 Accepts value_is_number(const NodeView& node, const Capabilities&) {
   return node.input(1).dtype == DType::boolean ? Accepts::no("bool cannot be added to")
                                                : Accepts::yes();
@@ -100,9 +98,9 @@ std::vector<Kernel> state_kernels() {
       {.op = "MovingAverages",
        .name = "reference/moving_averages",
        .prepare = prepare_moving_averages},
-      {"AssignVariableOp", "reference/assign_variable", any, prepare_assign},
+      {.op = "AssignVariableOp", .name = "reference/assign_variable", .prepare = prepare_assign},
       {"Cast", "reference/cast", executable, prepare_cast},
-      {"Identity", "reference/identity", any, nullptr},
+      {.op = "Identity", .name = "reference/identity"},
   };
 }
 

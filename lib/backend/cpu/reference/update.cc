@@ -11,9 +11,8 @@
 #include <string_view>
 
 #include "backend/cpu/packed/packing.h"
+#include "backend/cpu/reference/loops.h"
 #include "backend/cpu/reference/reference.h"
-#include "core/dispatch.h"
-#include "core/parallel.h"
 #include "core/subnormals.h"
 #include "graph/ops/fused_update.h"
 
@@ -21,9 +20,6 @@ namespace halfstep::backend::cpu {
 namespace {
 
 using graph::Attrs;
-
-/// Elements per part, so that a part is worth a thread.
-constexpr std::int64_t k_grain = 16'384;
 
 /// Input `i`, a scalar.
 template <class T>
@@ -375,14 +371,8 @@ Prepared prepare_fused_update(const NodeView& node, const graph::TensorType& giv
         unscale(a.in[ports.rule.gradient], *a.in[ports.unscale].as<float>(), gradient);
         run(attrs, {std::span(in).first(ports.rule.inputs), {}, nullptr});
         for (std::size_t p = 0; p < packings.size(); ++p) {
-          for (std::int64_t i = 0; i < packings[p].down(); ++i) {
-            for (std::int64_t j = 0; j < packings[p].across(); ++j) {
-              packings[p].pack(a.in[0].as<const std::byte>(),
-                               a.in[ports.packed_begin + p].as<std::byte>(),
-                               i,
-                               j);
-            }
-          }
+          packings[p].pack_all(a.in[0].as<const std::byte>(),
+                               a.in[ports.packed_begin + p].as<std::byte>());
         }
       },
       static_cast<std::size_t>(shape.elements()) * sizeof(float));
