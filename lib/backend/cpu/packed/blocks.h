@@ -38,9 +38,9 @@ struct PackSteps {
   }
 };
 
-/// The epilogue of a block of accumulators. Per element y = sum + bias; relu: y = max(y, 0); mask:
-/// y = mask ? y : 0; then one rounding to the dtype of the matmul. NaN is preserved. A null pointer
-/// disables the input or output.
+/// Arguments of the epilogue of a block of accumulators. Per element y = sum + bias; relu:
+/// y = max(y, 0); mask: y = mask ? y : 0; then one rounding to the dtype of the matmul. NaN is
+/// preserved. A null pointer disables the input or output.
 struct FinishBlock {
   const float* sums = nullptr;  ///< four tiles of 16 x 16: upper left, upper right, lower ...
   std::int64_t rows = 0, columns = 0;  ///< without padding, at most 32; the padding is set to zero

@@ -132,8 +132,8 @@ class ImplicitGemm {
   std::size_t source_port = 0, filter_port = 1, bias_port = 0;
   const ConvMicroKernels* kernels = nullptr;
 
-  Prepared prepare(int threads, double flops) {
-    parts_ = std::clamp<I64>(static_cast<I64>(flops / (1 << 20)), 1, std::min<I64>(threads, batch));
+  Prepared prepare(I64 parts) {
+    parts_ = parts;
     WorkspaceLayout layout;
     for (ResidueGemm& gemm : gemms) {
       // Forward, a channel of the filter is a row of all outputs.
@@ -307,7 +307,7 @@ void set_positions(ResidueGemm& gemm,
 }
 
 ImplicitGemm forward(const NodeView& node) {
-  const ConvGeometry g = conv_geometry_of(node, ConvResult::y);
+  const ConvGeometry g = conv_geometry_of(node);
   const WindowAxis &h = g.window.height, &w = g.window.width;
   ImplicitGemm o;
   o.partial_products = partial_products_of(node);
@@ -352,7 +352,7 @@ ImplicitGemm forward(const NodeView& node) {
 }
 
 ImplicitGemm backward_data(const NodeView& node) {
-  const ConvGeometry g = conv_geometry_of(node, ConvResult::x);
+  const ConvGeometry g = conv_geometry_of(node);
   const WindowAxis &h = g.window.height, &w = g.window.width;
   ImplicitGemm o;
   o.partial_products = partial_products_of(node);
@@ -414,7 +414,7 @@ ImplicitGemm backward_data(const NodeView& node) {
 Prepared prepare_conv_forward(const NodeView& node, const ConvMicroKernels& kernels, int threads) {
   ImplicitGemm o = forward(node);
   o.kernels = &kernels;
-  return o.prepare(threads, conv_flops(conv_geometry_of(node, ConvResult::y)));
+  return o.prepare(parts_of_batch(conv_geometry_of(node), threads));
 }
 
 Prepared prepare_conv_backward_data(const NodeView& node,
@@ -422,7 +422,7 @@ Prepared prepare_conv_backward_data(const NodeView& node,
                                     int threads) {
   ImplicitGemm o = backward_data(node);
   o.kernels = &kernels;
-  return o.prepare(threads, conv_flops(conv_geometry_of(node, ConvResult::x)));
+  return o.prepare(parts_of_batch(conv_geometry_of(node), threads));
 }
 
 }  // namespace halfstep::backend::cpu::packed

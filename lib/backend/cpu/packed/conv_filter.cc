@@ -56,14 +56,13 @@ class FilterGradient {
 
 FilterGradient::FilterGradient(const NodeView& node, const ConvMicroKernels& kernels, int threads)
     : kernels_(&kernels) {
-  const ConvGeometry g = conv_geometry_of(node, ConvResult::w);
+  const ConvGeometry g = conv_geometry_of(node);
   const WindowAxis &h = g.window.height, &w = g.window.width;
   partial_products_ = partial_products_of(node);
   batch_ = g.batch;
   inputs_ = g.inputs;
   outputs_ = g.outputs;
-  parts_ = std::clamp<I64>(
-      static_cast<I64>(conv_flops(g) / (1 << 20)), 1, std::min<I64>(threads, batch_));
+  parts_ = parts_of_batch(g, threads);
   x_.planes = partial_products_ == 1 ? 1 : 2;
   x_.channels = inputs_;
   const auto axis = [](const WindowAxis& a) {

@@ -8,7 +8,20 @@
 #include "graph/op_handles.h"
 
 namespace halfstep::backend::cpu::packed {
-ConvGeometry conv_geometry_of(const NodeView& node, ConvResult result) {
+namespace {
+
+/// The operand that a convolution or a gradient computes.
+enum class ConvResult { y, x, w };
+
+ConvResult result_of(const NodeView& node) {
+  if (node.node.is(graph::ops::k_conv2d_backprop_input)) return ConvResult::x;
+  return node.node.is(graph::ops::k_conv2d_backprop_filter) ? ConvResult::w : ConvResult::y;
+}
+
+}  // namespace
+
+ConvGeometry conv_geometry_of(const NodeView& node) {
+  const ConvResult result = result_of(node);
   return graph::ops::conv_geometry(
       node.attrs(),
       result == ConvResult::x ? node.output().shape : node.input(0).shape,
@@ -19,10 +32,13 @@ I64 partial_products_of(const NodeView& node) {
   return node.output().dtype == DType::float16 ? node.attrs().get<I64>("float16_products") : 1;
 }
 
-double conv_flops(const ConvGeometry& g) {
+I64 parts_of_batch(const ConvGeometry& g, int threads) {
   const WindowAxis &h = g.window.height, &w = g.window.width;
-  return 2.0 * static_cast<double>(g.batch * h.output * w.output * g.outputs * g.inputs) *
-         static_cast<double>(h.size * w.size);
+  const double operations =
+      2.0 * static_cast<double>(g.batch * h.output * w.output * g.outputs * g.inputs) *
+      static_cast<double>(h.size * w.size);
+  return std::clamp<I64>(
+      static_cast<I64>(operations / (1 << 20)), 1, std::min<I64>(threads, g.batch));
 }
 
 I64 pixels_read(const WindowAxis& a) {
@@ -97,11 +113,6 @@ std::int64_t cells_under_x(const WindowAxis& a) {
   return positions_of_x(a) + divide_up(a.extent() - 1, a.stride);
 }
 
-ConvResult result_of(const NodeView& node) {
-  if (node.node.is(graph::ops::k_conv2d_backprop_input)) return ConvResult::x;
-  return node.node.is(graph::ops::k_conv2d_backprop_filter) ? ConvResult::w : ConvResult::y;
-}
-
 }  // namespace
 
 bool reads_input(const WindowAxis& axis, std::int64_t k) {
@@ -114,7 +125,7 @@ Accepts accepts_conv(const NodeView& node) {
   const DType dtype = node.output().dtype;
   if (!is_half(dtype)) return Accepts::no("not a 16-bit dtype");
   const ConvResult result = result_of(node);
-  const graph::ops::ConvGeometry g = conv_geometry_of(node, result);
+  const graph::ops::ConvGeometry g = conv_geometry_of(node);
   if (g.groups > 1) return Accepts::no("groups");
   if (g.x_shape().elements() == 0 || g.y_shape().elements() == 0 || g.inputs == 0 ||
       g.window.height.size * g.window.width.size == 0) {

@@ -22,13 +22,13 @@ inline constexpr I64 k_k_block = 32;     // values
 inline constexpr I64 k_line_bytes = 64;  // of a cache line, and of a k block
 inline constexpr I64 k_value_bytes = 2;  // of bfloat16 and float16
 
-/// The operand that a convolution or a gradient computes.
-enum class ConvResult { y, x, w };
-
-ConvGeometry conv_geometry_of(const NodeView& node, ConvResult result);
+/// Of a convolution, or of its gradient with respect to x or the filter.
+ConvGeometry conv_geometry_of(const NodeView& node);
 /// 1 for bfloat16, 3 or 4 for float16.
 I64 partial_products_of(const NodeView& node);
-double conv_flops(const ConvGeometry& g);
+/// Parts of the batch, each computed by one thread: one for each 2^20 operations, at most `threads`
+/// and at most the batch size.
+I64 parts_of_batch(const ConvGeometry& g, int threads);
 
 /// Pixels [0, pixels_read()) include all pixels that windows read.
 I64 pixels_read(const WindowAxis& a);

@@ -7,28 +7,15 @@
 #include <vector>
 
 #include "backend/cpu/packed/conv.h"
+#include "backend/cpu/packed/conv_grid.h"
 #include "core/dispatch.h"
 #include "core/parallel.h"
-#include "graph/op_handles.h"
-#include "graph/ops/window.h"
 
 namespace halfstep::backend::cpu::packed {
 namespace {
 
-using graph::ops::ConvGeometry;
-using graph::ops::WindowAxis;
-using I64 = std::int64_t;
-
 constexpr I64 k_lanes = 16;
 constexpr I64 k_max_terms = 32;
-
-I64 output_blocks(I64 outputs) { return (outputs + k_lanes - 1) / k_lanes; }
-
-ConvGeometry geometry(const NodeView& node) {
-  const bool filter = node.node.is(graph::ops::k_conv2d_backprop_filter);
-  return graph::ops::conv_geometry(
-      node.attrs(), node.input(0).shape, filter ? node.output().shape : node.input(1).shape);
-}
 
 /// Both directions: x as padded images in float32.
 class DirectConv {
@@ -37,7 +24,7 @@ class DirectConv {
              const DirectMicroKernels& kernels,
              const Capabilities& capabilities)
       : kernels_(&kernels),
-        g_(geometry(node)),
+        g_(conv_geometry_of(node)),
         dtype_index_(node.output().dtype == DType::float16),
         flush_subnormals_(dtype_index_ == 0 && capabilities.isa >= Isa::avx512_bf16) {
     const WindowAxis &h = g_.window.height, &w = g_.window.width;
@@ -53,15 +40,12 @@ class DirectConv {
         }
       }
     }
-    const double products = static_cast<double>(g_.batch * h.output * w.output * g_.outputs) *
-                            static_cast<double>(terms());
-    parts_ = std::clamp<I64>(
-        static_cast<I64>(products / (1 << 19)), 1, std::min<I64>(capabilities.threads, g_.batch));
+    parts_ = parts_of_batch(g_, capabilities.threads);
   }
 
  protected:
   I64 terms() const { return static_cast<I64>(offsets_.size()); }
-  I64 blocks() const { return output_blocks(g_.outputs); }
+  I64 blocks() const { return divide_up(g_.outputs, k_lanes); }
   /// Floats of a padded image, of the filter, and of a row of dy.
   I64 grid_floats() const { return (rows_ * columns_ * g_.inputs + k_lanes) / k_lanes * k_lanes; }
   I64 filter_floats() const { return blocks() * terms() * k_lanes; }
@@ -220,7 +204,7 @@ Prepared prepare(const NodeView& node,
 
 Accepts accepts_direct(const NodeView& node) {
   if (!is_half(node.output().dtype)) return Accepts::no("not a 16-bit dtype");
-  const ConvGeometry g = geometry(node);
+  const ConvGeometry g = conv_geometry_of(node);
   if (g.groups > 1) return Accepts::no("groups");
   const I64 terms = g.window.height.size * g.window.width.size * g.inputs;
   if (terms == 0 || g.x_shape().elements() == 0 || g.y_shape().elements() == 0) {

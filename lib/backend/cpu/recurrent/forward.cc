@@ -98,8 +98,8 @@ class Forward : public Pass {
       return at<float>(args, of_part + f.candidate_z_) + r * f.candidate_->stride();
     }
 
-    /// The gates in the place of their sums, and the candidate's sums, of the operand times its
-    /// reset gate.
+    /// Replaces the sums of the gates by the gates, and computes the candidate's sums: the reset
+    /// gate times the previous state, multiplied by the candidate's kernel.
     void reset(const std::byte* operand, I64 stride, I64 step) {
       for (I64 r = 0; r < rows; ++r) {
         const I64 row = row_at(r, step);
@@ -192,8 +192,8 @@ class Forward : public Pass {
       std::copy_n(c, n, args.out[3].as<float>() + row * n);
     }
 
-    /// The gates in the place of their sums in `r`, and in `scratch` the candidate's sums behind
-    /// them times the reset gate.
+    /// Replaces the sums of the gates in `r` by the gates. Sets `scratch` to the reset gate times
+    /// the candidate's sums, which follow the gates in `r`.
     void reset_after(float* r, const float* in, I64 row) const {
       RowMath::apply(m.add, r, r, in, 2 * n);
       m.gate.apply(r, r, 2 * n);
