@@ -8,6 +8,7 @@
 #include "core/ranges.h"
 #include "graph/op_handles.h"
 #include "graph/ops/ops.h"
+#include "nn/layers/samples.h"
 
 namespace halfstep::nn {
 namespace {
@@ -67,9 +68,7 @@ struct Draft {
   Draft(const Model& model, std::int64_t batch) {
     std::vector<Value> inputs;  // the first nodes
     for (const Model::Input& input : model.inputs) {
-      std::vector<std::int64_t> extents{batch};
-      extents.insert(extents.end(), input.shape.begin(), input.shape.end());
-      inputs.push_back(b.placeholder(input.name, DType::float32, Shape(extents)));
+      inputs.push_back(b.placeholder(input.name, DType::float32, batched(batch, input.shape)));
     }
     const Value ordinal = b.placeholder("ordinal", DType::int64, {});
     forward = build_forward(b, model, std::move(inputs), ordinal, 0, true, batch);
@@ -96,7 +95,7 @@ std::vector<ModelOutput> model_outputs(const Model& model) {
     const Value last = draft.forward.outputs[i];
     ModelOutput& output = outputs.emplace_back();
     output.masked = draft.forward.masks[i].valid();
-    output.shape = Shape(graph.type(last).shape.dims().subspan(1));
+    output.shape = sample_of(graph.type(last).shape);
     const graph::Node* node = &graph.node(last.node);
     while (node->is(graph::ops::k_cast, graph::ops::k_reshape))
       node = &graph.node(node->inputs[0].node);

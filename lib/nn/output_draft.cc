@@ -8,6 +8,7 @@
 
 #include "graph/op_handles.h"
 #include "graph/ops/ops.h"
+#include "nn/layers/samples.h"
 #include "nn/metric.h"
 
 namespace halfstep::nn {
@@ -79,11 +80,7 @@ Value spread_weights(Builder& b, Value weights, const Shape& shape) {
 /// The weight of the class of each row of predictions, float32 [rows].
 Value class_weights(Builder& b, const StepSpec& spec, Value labels, const Shape& predictions) {
   const Value classes = class_labels(b, labels, predictions);
-  const auto count = static_cast<std::int64_t>(spec.class_weights.size());
-  const Value table =
-      b.add("Const",
-            {},
-            {{"dtype", DType::float32}, {"shape", Shape{count}}, {"value", spec.class_weights}});
+  const Value table = b.floats({std::ssize(spec.class_weights)}, spec.class_weights);
   return b.add("GatherV2", {table, classes, b.scalar(DType::int32, 0)}, {}, "class_weights");
 }
 
@@ -100,12 +97,6 @@ Value predicted_classes(Builder& b, Value outputs, const Loss& loss) {
 }
 
 }  // namespace
-
-Shape batched(std::int64_t rows, const Shape& sample) {
-  std::vector<std::int64_t> dims{rows};
-  dims.insert(dims.end(), sample.begin(), sample.end());
-  return Shape(dims);
-}
 
 Value count_kept(StepDraft& step, Value mask) {
   Builder& b = step.b;
@@ -153,7 +144,7 @@ void check_labels(const StepDraft& step, std::vector<OutputDraft>& outputs) {
     if (!data.labels.empty() && !draft.spec.classes()) draft.label.dtype = DType::float32;
     try {
       check_labels_fit(draft.spec.loss->label_kind(),
-                       Shape(step.b.shape(draft.output).dims().subspan(1)),
+                       sample_of(step.b.shape(draft.output)),
                        draft.label.shape,
                        draft.label.dtype,
                        draft.spec.loss_where);

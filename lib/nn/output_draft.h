@@ -24,9 +24,6 @@ struct OutputDraft {
   graph::Value loss{};        ///< their mean; not valid, as they are, of an output without a loss
 };
 
-/// [rows, ...sample].
-Shape batched(std::int64_t rows, const Shape& sample);
-
 /// The steps that the mask of an output keeps, over all ranks, float32.
 graph::Value count_kept(StepDraft& step, graph::Value mask);
 

@@ -5,6 +5,7 @@
 #include "config/load.h"
 #include "core/ranges.h"
 #include "graph/ops/ops.h"
+#include "nn/layers/samples.h"
 #include "nn/model.h"
 #include "nn/optim/schedule.h"
 
@@ -41,8 +42,6 @@ std::string example_model(const LayerDef& def) {
       inside(text));
 }
 
-Shape of_sample(const Shape& batch) { return Shape(batch.dims().subspan(1)); }
-
 }  // namespace
 
 LayerExample layer_example(const LayerDef& def) {
@@ -58,16 +57,14 @@ LayerExample layer_example(const LayerDef& def) {
   const Value ordinal = b.placeholder("ordinal", DType::int64, {});
   std::vector<Value> inputs;
   for (const Model::Input& input : model.inputs) {
-    std::vector<std::int64_t> extents{1};
-    extents.insert(extents.end(), input.shape.begin(), input.shape.end());
-    inputs.push_back(b.placeholder(input.name, DType::float32, Shape(extents)));
+    inputs.push_back(b.placeholder(input.name, DType::float32, batched(1, input.shape)));
   }
   const Forward forward = build_forward(b, model, inputs, ordinal, 0, true);
 
   LayerExample example;
   example.text = example_text(def);
   example.input = model.inputs.front().shape;
-  example.output = of_sample(b.shape(forward.outputs.front()));
+  example.output = sample_of(b.shape(forward.outputs.front()));
   for (const graph::Variable& v : graph.variables()) {
     example.variables.push_back({v.name.substr(v.name.rfind('/') + 1),
                                  v.type.shape,

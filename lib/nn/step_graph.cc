@@ -6,6 +6,7 @@
 
 #include "graph/op_handles.h"
 #include "graph/ops/ops.h"
+#include "nn/layers/samples.h"
 #include "nn/mixup.h"
 #include "nn/output_draft.h"
 #include "passes/lowering.h"

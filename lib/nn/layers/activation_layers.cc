@@ -1,6 +1,5 @@
-#include <fmt/format.h>
-
 #include "nn/layers/activations.h"
+#include "nn/layers/samples.h"
 #include "nn/layers/table.h"
 
 namespace halfstep::nn {
@@ -84,14 +83,11 @@ struct PreluLayer {
   Value build(LayerContext& c, std::span<const Value> x) const {
     graph::Builder& b = c.b;
     const Shape in = b.shape(x[0]);
-    std::vector<std::int64_t> extents(in.dims().begin() + 1, in.dims().end());
+    Shape shape = sample_of(in);
     for (const std::int64_t axis : shared_axes) {
-      if (axis >= static_cast<std::int64_t>(in.rank())) {
-        c.fail(fmt::format("axis {} is not an axis of samples with {} axes", axis, in.rank() - 1));
-      }
-      extents[static_cast<std::size_t>(axis - 1)] = 1;
+      shape = shape.with(static_cast<std::size_t>(sample_axis(c, axis, in.rank()) - 1), 1);
     }
-    const Value alpha = c.weight("alpha", Shape(extents), alpha_initializer, alpha_regularizer);
+    const Value alpha = c.weight("alpha", shape, alpha_initializer, alpha_regularizer);
     const Value below = b.add("Relu", {b.add("Neg", {x[0]})});
     return b.add("Sub", {b.add("Relu", {x[0]}), b.add("Mul", {alpha, below})});
   }
@@ -133,14 +129,12 @@ struct SoftmaxOver {
                     "-1: the last."});
   }
   Value build(LayerContext& c, std::span<const Value> x) const {
-    const auto rank = static_cast<std::int64_t>(c.b.shape(x[0]).rank());
-    if (axis < -rank || axis >= rank || axis == 0 || axis == -rank) {
-      c.fail(fmt::format("axis {} is not an axis of samples with {} axes", axis, rank - 1));
-    }
-    if (c.mask.valid() && axis != -1 && axis != rank - 1) {
+    const std::size_t rank = c.b.shape(x[0]).rank();
+    const std::int64_t at = sample_axis(c, axis, rank);
+    if (c.mask.valid() && at + 1 != static_cast<std::int64_t>(rank)) {
       c.fail("takes no mask along the axis of steps");
     }
-    return softmax(c.b, op, x[0], axis);
+    return softmax(c.b, op, x[0], at);
   }
 };
 

@@ -1,7 +1,8 @@
 #include "nn/layers/activations.h"
 
 #include <array>
-#include <numeric>
+
+#include "nn/layers/samples.h"
 
 namespace halfstep::nn {
 namespace {
@@ -126,16 +127,6 @@ constexpr auto k_activation_names = [] {
   for (std::size_t i = 0; i < names.size(); ++i) names[i] = k_table[i].name;
   return names;
 }();
-
-/// Swaps `axis` with the last one; its own inverse.
-Value swap_with_last(Builder& b, Value x, std::size_t axis) {
-  const std::size_t rank = b.shape(x).rank();
-  if (axis + 1 == rank) return x;
-  std::vector<std::int64_t> order(rank);
-  std::iota(order.begin(), order.end(), 0);
-  std::swap(order[axis], order.back());
-  return b.add("Transpose", {x, b.ints(order)});
-}
 
 }  // namespace
 

@@ -1,9 +1,7 @@
-#include <fmt/core.h>
-
-#include <numeric>
 #include <utility>
 
 #include "graph/ops/ops.h"
+#include "nn/layers/samples.h"
 #include "nn/layers/table.h"
 
 namespace halfstep::nn {
@@ -70,24 +68,15 @@ struct BatchNormalization {
   }
 
   Value build(LayerContext& c, std::span<const Value> x) const {
-    const Shape given = c.b.shape(x[0]);
-    const auto rank = static_cast<std::int64_t>(given.rank());
-    const std::int64_t at = axis < 0 ? axis + rank : axis;
-    if (at < 1 || at >= rank) {
-      c.fail(fmt::format("axis {} is not an axis of samples with {} axes", axis, rank - 1));
-    }
+    const auto at = static_cast<std::size_t>(sample_axis(c, axis, c.b.shape(x[0]).rank()));
     // The op takes [N, H, W, C] and normalizes along C.
-    std::vector<std::int64_t> order(given.rank());
-    std::iota(order.begin(), order.end(), 0);
-    std::swap(order[static_cast<std::size_t>(at)], order.back());
-    const bool last = at == rank - 1;
-    const Value turned = last ? x[0] : c.b.add("Transpose", {x[0], c.b.ints(order)});
+    const Value turned = swap_with_last(c.b, x[0], at);
     const Shape shape = c.b.shape(turned);
     const std::int64_t rows = shape.elements() / shape.back();
-    const Shape image = rank == 4 ? shape : Shape{rows, 1, 1, shape.back()};
+    const Shape image = shape.rank() == 4 ? shape : Shape{rows, 1, 1, shape.back()};
     Value y = normalize(c, graph::ops::reshape(c.b, turned, image), rows);
     y = graph::ops::reshape(c.b, y, shape);
-    return last ? y : c.b.add("Transpose", {y, c.b.ints(order)});
+    return swap_with_last(c.b, y, at);
   }
 
  private:
@@ -165,10 +154,7 @@ struct BatchNormalization {
       weights.push_back(static_cast<double>(counted));
     }
     for (double& share : weights) share /= static_cast<double>(samples);
-    const Value weight = b.add(
-        "Const",
-        {},
-        {{"dtype", DType::float32}, {"shape", Shape{ranks, 1}}, {"value", std::move(weights)}});
+    const Value weight = b.floats({ranks, 1}, std::move(weights));
     const auto mean_over_ranks = [&](Value of) {
       return graph::ops::reduce(b, "Sum", b.add("Mul", {of, weight}), std::vector<std::int64_t>{0});
     };

@@ -5,6 +5,7 @@
 #include "config/read_value.h"
 #include "core/ranges.h"
 #include "graph/ops/ops.h"
+#include "nn/layers/samples.h"
 #include "nn/layers/table.h"
 
 namespace halfstep::nn {
@@ -34,14 +35,8 @@ struct SampleAxes {
 
   /// Sorted and counted with the batch as 0.
   std::vector<std::int64_t> of(const LayerContext& c, const Shape& shape) const {
-    const auto rank = static_cast<std::int64_t>(shape.rank());
-    std::vector<std::int64_t> over;
-    for (const std::int64_t axis : axes) {
-      over.push_back(axis < 0 ? axis + rank : axis);
-      if (over.back() < 1 || over.back() >= rank) {
-        c.fail(fmt::format("axis {} is not an axis of samples with {} axes", axis, rank - 1));
-      }
-    }
+    auto over = mapped<std::int64_t>(
+        axes, [&](std::int64_t axis) { return sample_axis(c, axis, shape.rank()); });
     std::ranges::sort(over);
     if (over.empty() || std::ranges::adjacent_find(over) != over.end()) {
       c.fail("axis must name at least one axis, each once");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/ops/ops.h"
+#include "nn/layers/samples.h"
 #include "nn/layers/table.h"
 
 namespace halfstep::nn {
@@ -64,11 +65,7 @@ struct Concatenate {
                     "-1: the last."});
   }
   Value build(LayerContext& c, std::span<const Value> x) const {
-    const auto rank = static_cast<std::int64_t>(c.b.shape(x[0]).rank());
-    const std::int64_t at = axis < 0 ? axis + rank : axis;
-    if (at < 1 || at >= rank) {
-      c.fail(fmt::format("axis {} is not an axis of samples with {} axes", axis, rank - 1));
-    }
+    const std::int64_t at = sample_axis(c, axis, c.b.shape(x[0]).rank());
     const auto along = [&](std::span<const Value> values) {
       std::vector<Value> inputs(values.begin(), values.end());
       inputs.push_back(c.b.scalar(DType::int32, static_cast<double>(at)));
@@ -123,10 +120,7 @@ struct Dot {
     graph::Builder& b = c.b;
     const Shape in = b.shape(x);
     const auto rank = static_cast<std::int64_t>(in.rank());
-    const std::int64_t at = axis < 0 ? axis + rank : axis;
-    if (at < 1 || at >= rank) {
-      c.fail(fmt::format("axis {} is not an axis of samples with {} axes", axis, rank - 1));
-    }
+    const std::int64_t at = sample_axis(c, axis, in.rank());
     std::vector<std::int64_t> order{0};
     std::int64_t count = 1;
     for (std::int64_t i = 1; i < rank; ++i) {

@@ -8,6 +8,7 @@
 #include "graph/op_handles.h"
 #include "graph/ops/ops.h"
 #include "nn/layers/image.h"
+#include "nn/layers/samples.h"
 
 namespace halfstep::nn {
 namespace {
@@ -272,25 +273,14 @@ struct TimeDistributed {
       c.fail(fmt::format("needs sequences of samples [steps, ...], got samples [{}]",
                          fmt::join(in.dims().subspan(1), ", ")));
     }
-    const Value samples = graph::ops::reshape(b, x[0], merged(in));
+    const Shape of_step = sample_of(sample_of(in));
+    const Value samples = graph::ops::reshape(b, x[0], batched(in[0] * in[1], of_step));
     const auto [y, mask] =
         inner.build(c, inner.def->type, std::span(&samples, 1), {}, in[1]).front();
     if (mask.valid()) {
       c.fail(fmt::format("the mask that {} makes would be lost", inner.def->type));
     }
-    std::vector<std::int64_t> extents{in[0], in[1]};
-    const auto of_step = b.shape(y).dims().subspan(1);
-    extents.insert(extents.end(), of_step.begin(), of_step.end());
-    return graph::ops::reshape(b, y, Shape(extents));
-  }
-
- private:
-  /// [batch * steps, ...]
-  static Shape merged(const Shape& in) {
-    std::vector<std::int64_t> extents{in[0] * in[1]};
-    const auto of_step = in.dims().subspan(2);
-    extents.insert(extents.end(), of_step.begin(), of_step.end());
-    return Shape(extents);
+    return graph::ops::reshape(b, y, batched(in[0], batched(in[1], sample_of(b.shape(y)))));
   }
 };
 
