@@ -64,8 +64,7 @@ struct Conv1D : GroupedConvolution {
     const Value stored = kernel(c, {kernel_size[1], depth, filters});
     if (sequence_padding == SequencePadding::causal) {
       const std::int64_t before = (kernel_size[1] - 1) * dilation_rate[1];
-      const std::vector<std::int64_t> pairs{0, 0, 0, 0, before, 0, 0, 0};
-      image = c.b.add("Pad", {image, c.b.ints(pairs)});
+      image = zero_pad(c.b, image, std::array{config::Pair{0, 0}, config::Pair{before, 0}});
     }
     Convolution windows = *this;
     windows.padding = sequence_padding == SequencePadding::same ? Padding::same : Padding::valid;

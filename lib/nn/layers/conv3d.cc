@@ -20,9 +20,8 @@ Value with_depth(graph::Builder& b, Value x, std::int64_t before, std::int64_t d
     const std::vector<std::int64_t> size{in[0], in[1] + after, in[2], in[3], in[4]};
     x = b.add("Slice", {x, b.ints(begin), b.ints(size)});
   }
-  const std::vector<std::int64_t> pairs{
-      0, 0, before, std::max<std::int64_t>(after, 0), 0, 0, 0, 0, 0, 0};
-  return pairs[2] == 0 && pairs[3] == 0 ? x : b.add("Pad", {x, b.ints(pairs)});
+  const config::Pair sides{before, std::max<std::int64_t>(after, 0)}, none{0, 0};
+  return sides == none ? x : zero_pad(b, x, std::array{sides, none, none});
 }
 
 /// The frames [batch, depth', height, width, channels] that a tap of the filters sees, for all

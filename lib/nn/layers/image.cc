@@ -72,4 +72,11 @@ graph::Value image_as_sequence(const LayerContext& c, graph::Value x) {
   return graph::ops::reshape(c.b, x, {in[0], in[2], in[3]});
 }
 
+graph::Value zero_pad(graph::Builder& b, graph::Value x, std::span<const config::Pair> sides) {
+  std::vector<std::int64_t> paddings{0, 0};
+  for (const config::Pair& side : sides) paddings.insert(paddings.end(), side.begin(), side.end());
+  paddings.insert(paddings.end(), {0, 0});
+  return b.add("Pad", {x, b.ints(std::move(paddings))});
+}
+
 }  // namespace halfstep::nn

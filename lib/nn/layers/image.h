@@ -64,4 +64,7 @@ graph::Value sequence_as_image(const LayerContext& c, graph::Value x);
 /// Images of one row as sequences.
 graph::Value image_as_sequence(const LayerContext& c, graph::Value x);
 
+/// x with zeros before and after each of its axes between the first and the last one: a pair each.
+graph::Value zero_pad(graph::Builder& b, graph::Value x, std::span<const config::Pair> sides);
+
 }  // namespace halfstep::nn

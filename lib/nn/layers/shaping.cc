@@ -6,6 +6,7 @@
 #include "config/read_value.h"
 #include "graph/ops/ops.h"
 #include "nn/layers/image.h"
+#include "nn/layers/samples.h"
 
 namespace halfstep::nn {
 namespace {
@@ -65,8 +66,7 @@ struct Reshape {
                          elements,
                          fmt::join(target_shape, ", ")));
     }
-    extents.insert(extents.begin(), in[0]);
-    return graph::ops::reshape(c.b, x[0], Shape(extents));
+    return graph::ops::reshape(c.b, x[0], batched(in[0], Shape(extents)));
   }
 };
 
@@ -144,43 +144,56 @@ struct UpSampling2D {
   }
 };
 
-/// Pixels at each side of an image: one number, [height, width] or [[top, bottom], [left, right]].
+/// The two sides of each axis of images or volumes, except channels, where cells are removed or
+/// added: one number for all of them, or a list with a number or a pair for each axis.
+template <std::size_t axes>
 struct Sides {
+  static constexpr bool k_image = axes == 2;
   std::string_view key;
   std::string_view meaning;
-  config::Pair height;  ///< [top, bottom]
-  config::Pair width = height;
+  std::array<config::Pair, axes> sides;
   config::Node written{};
   DataFormatField data_format{};
 
   void fields(config::Fields& f) {
     f.field(key,
             written,
-            {.doc = fmt::format("{} on each side: a number, [height, width] or [[top, bottom], "
-                                "[left, right]]; absent: {}.",
+            {.doc = fmt::format("{} on each side: a number, {}; absent: {}.{}",
                                 meaning,
-                                height[0])});
+                                k_image ? "[height, width] or [[top, bottom], [left, right]]"
+                                        : "[depth, height, width] or [[before, after], [top, "
+                                          "bottom], [left, right]]",
+                                sides[0][0],
+                                k_image ? "" : " [cells]")});
     data_format.field(f);
   }
 
   void check(Diagnostics& diagnostics, const Where&) {
     if (written.kind == config::Node::Kind::null) return;
     const config::About about{.doc = {}, .min = 0, .max = k_max_window};
-    const bool sides = written.kind == config::Node::Kind::sequence && written.items.size() == 2;
-    read_value(sides ? written.items[0] : written, height, about, diagnostics);
-    if (sides) {
-      read_value(written.items[1], width, about, diagnostics);
+    const std::size_t given = written.items.size();
+    const bool list = written.kind == config::Node::Kind::sequence;
+    if (list && given != axes && !k_image) {
+      diagnostics.error(written.where, fmt::format("must be one entry or three, got {}", given));
+      return;
+    }
+    if (list && given == axes) {
+      for (std::size_t i = 0; i < axes; ++i) {
+        read_value(written.items[i], sides[i], about, diagnostics);
+      }
     } else {
-      width = height;
+      read_value(written, sides[0], about, diagnostics);
+      sides.fill(sides[0]);
     }
   }
 };
 
-struct Cropping2D : Sides {
-  Cropping2D() : Sides{"cropping", "Pixels that are removed", {0, 0}} {}
+struct Cropping2D : Sides<2> {
+  Cropping2D() : Sides{"cropping", "Pixels that are removed", {}} {}
 
   Value build(LayerContext& c, std::span<const Value> x) const {
     const Shape in = image_shape(c, x[0]);
+    const auto& [height, width] = sides;
     const std::int64_t rows = in[1] - height[0] - height[1];
     const std::int64_t columns = in[2] - width[0] - width[1];
     if (rows < 1 || columns < 1) {
@@ -192,48 +205,13 @@ struct Cropping2D : Sides {
   }
 };
 
-struct ZeroPadding2D : Sides {
-  ZeroPadding2D() : Sides{"padding", "Zeros", {1, 1}} {}
+template <std::size_t axes>
+struct ZeroPadding : Sides<axes> {
+  ZeroPadding() : Sides<axes>{"padding", "Zeros", {}} { this->sides.fill({1, 1}); }
 
   Value build(LayerContext& c, std::span<const Value> x) const {
-    image_shape(c, x[0]);
-    const std::vector<std::int64_t> pairs{0, 0, height[0], height[1], width[0], width[1], 0, 0};
-    return c.b.add("Pad", {x[0], c.b.ints(pairs)});
-  }
-};
-
-/// One number, [depth, height, width] or [[before, after], [top, bottom], [left, right]].
-struct ZeroPadding3D {
-  config::Node written;
-  std::array<config::Pair, 3> sides{{{1, 1}, {1, 1}, {1, 1}}};
-  DataFormatField data_format;
-
-  void fields(config::Fields& f) {
-    f.field("padding",
-            written,
-            {.doc = "Zeros on each side: a number, [depth, height, width] or [[before, after], "
-                    "[top, bottom], [left, right]]; absent: 1. [cells]"});
-    data_format.field(f);
-  }
-  void check(Diagnostics& diagnostics, const Where&) {
-    if (written.kind == config::Node::Kind::null) return;
-    const config::About about{.doc = {}, .min = 0, .max = k_max_window};
-    const bool list = written.kind == config::Node::Kind::sequence;
-    if (list && written.items.size() != sides.size()) {
-      diagnostics.error(written.where,
-                        fmt::format("must be one entry or three, got {}", written.items.size()));
-      return;
-    }
-    for (std::size_t i = 0; i < sides.size(); ++i) {
-      if (!read_value(list ? written.items[i] : written, sides[i], about, diagnostics)) return;
-    }
-  }
-  Value build(LayerContext& c, std::span<const Value> x) const {
-    volume_shape(c, x[0]);
-    std::vector<std::int64_t> pairs{0, 0};
-    for (const config::Pair& side : sides) pairs.insert(pairs.end(), side.begin(), side.end());
-    pairs.insert(pairs.end(), {0, 0});
-    return c.b.add("Pad", {x[0], c.b.ints(pairs)});
+    (axes == 2 ? image_shape : volume_shape)(c, x[0]);
+    return zero_pad(c.b, x[0], this->sides);
   }
 };
 
@@ -251,8 +229,7 @@ struct ZeroPadding1D {
   }
   Value build(LayerContext& c, std::span<const Value> x) const {
     sequence_shape(c, x[0]);
-    const std::vector<std::int64_t> pairs{0, 0, padding[0], padding[1], 0, 0};
-    return c.b.add("Pad", {x[0], c.b.ints(pairs)});
+    return zero_pad(c.b, x[0], {&padding, 1});
   }
 };
 
@@ -295,13 +272,13 @@ extern const LayerDefs k_shaping_layers{
         {.example = "{padding: [1, 2]}",
          .example_input = "[4, 3]",
          .shapes = "x [batch, steps, channels], y [batch, steps + before + after, channels]"}),
-    layer_def<ZeroPadding2D>("zero_padding2d",
-                             "Images with zeros around them.",
-                             {.example = "{padding: [[1, 0], [2, 1]]}",
-                              .example_input = "[4, 5, 2]",
-                              .shapes = "x [batch, height, width, channels], y [batch, height + "
-                                        "top + bottom, width + left + right, channels]"}),
-    layer_def<ZeroPadding3D>(
+    layer_def<ZeroPadding<2>>("zero_padding2d",
+                              "Images with zeros around them.",
+                              {.example = "{padding: [[1, 0], [2, 1]]}",
+                               .example_input = "[4, 5, 2]",
+                               .shapes = "x [batch, height, width, channels], y [batch, height + "
+                                         "top + bottom, width + left + right, channels]"}),
+    layer_def<ZeroPadding<3>>(
         "zero_padding3d",
         "Volumes or clips with zeros around them.",
         {.example = "{padding: [[1, 0], 1, [2, 1]]}",
