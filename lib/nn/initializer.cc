@@ -133,11 +133,7 @@ struct Parameters {
                k_distributions,
                {.doc = "Shape of the distribution; the truncated normal one keeps its variance."});
     }
-    if (row.rule != Rule::constant) {
-      f.field("seed",
-              seed,
-              {.doc = "Mixed with the seed of the run; null: that seed alone.", .min = 0});
-    }
+    if (row.rule != Rule::constant) seed_field(f, seed);
   }
 };
 
@@ -234,6 +230,11 @@ void visit_initializer(std::string_view name, config::Fields& f) {
   for (const Row& row : k_rows) {
     if (row.name == name) Parameters{.row = row}.fields(f);
   }
+}
+
+void seed_field(config::Fields& f, std::optional<std::int64_t>& seed) {
+  f.field(
+      "seed", seed, {.doc = "Mixed with the seed of the run; null: that seed alone.", .min = 0});
 }
 
 void initializer_field(config::Fields& f,

@@ -1,6 +1,7 @@
 #pragma once
 // Keras's initializers: a name or a map (`{type: truncated_normal, stddev: 0.05}`).
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,6 +46,9 @@ void check(const InitializerSpec& spec, Diagnostics& diagnostics);
 
 /// Visits the fields that an initializer of this name may have.
 void visit_initializer(std::string_view name, config::Fields& f);
+
+/// Declares the field `seed` of an initializer or of a layer that draws random numbers.
+void seed_field(config::Fields& f, std::optional<std::int64_t>& seed);
 
 /// Declares an initializer field of a layer.
 void initializer_field(config::Fields& f,

@@ -8,8 +8,6 @@
 #include <utility>
 
 #include "graph/ops/ops.h"
-#include "nn/layers/image.h"
-#include "nn/layers/random_elements.h"
 #include "nn/layers/random_fields.h"
 
 namespace halfstep::nn {
@@ -19,15 +17,7 @@ using graph::Builder;
 using graph::Value;
 
 /// Base of the layers: whole numbers drawn for each sample.
-struct RandomPixels {
-  DataFormatField data_format;
-  RandomElements draws;
-
-  void common_fields(config::Fields& f) {
-    draws.seed_field(f);
-    data_format.field(f);
-  }
-
+struct RandomPixels : RandomImages {
   /// A uniform number from 0 to count - 1 per sample, int32 [batch, 1, 1, 1]; `which` distinguishes
   /// several.
   Value drawn(LayerContext& c, std::int64_t batch, int which, std::int64_t count) const {
@@ -124,9 +114,7 @@ struct Real {
 struct RandomRotation : RandomPixels {
   config::Node factor;
   std::vector<double> turns{0, 0};
-  FillMode fill_mode = FillMode::reflect;
-  Interpolation interpolation = Interpolation::bilinear;
-  double fill_value = 0;
+  Resampling resampling;
 
   void fields(config::Fields& f) {
     f.field("factor",
@@ -134,9 +122,7 @@ struct RandomRotation : RandomPixels {
             {.doc = "Largest rotation as a fraction of a full turn, f for [-f, f], or [low, high] "
                     "within [-1, 1]; positive is counterclockwise.",
              .required = true});
-    fill_mode_field(f, fill_mode);
-    interpolation_field(f, interpolation);
-    f.field("fill_value", fill_value, {.doc = "Value for fill_mode constant."});
+    resampling.fields(f);
     common_fields(f);
   }
 
@@ -159,7 +145,7 @@ struct RandomRotation : RandomPixels {
     };
     const Real row = source(1, sine * right + cosine * down);
     const Real column = source(2, cosine * right - sine * down);
-    if (interpolation == Interpolation::nearest) {
+    if (resampling.interpolation == Interpolation::nearest) {
       return pixel(b, x[0], (row + row.like(0.5)).floor(), (column + row.like(0.5)).floor());
     }
     const Real top = row.floor(), left = column.floor();
@@ -197,6 +183,7 @@ struct RandomRotation : RandomPixels {
   /// The cell of [0, size) that stands for cell `at`.
   Real folded(Real at, std::int64_t size) const {
     const auto cells = static_cast<double>(size);
+    const FillMode fill_mode = resampling.fill_mode;
     if (fill_mode == FillMode::wrap || fill_mode == FillMode::reflect) {
       const double period = fill_mode == FillMode::wrap ? cells : 2 * cells;
       at = at - period * at.of("RealDiv", period).floor();
@@ -210,10 +197,10 @@ struct RandomRotation : RandomPixels {
     const Real inside_row = folded(row, in[1]), inside_column = folded(column, in[2]);
     const Value value =
         taken(b, x, b.cast(inside_row.v, DType::int32), b.cast(inside_column.v, DType::int32));
-    if (fill_mode != FillMode::constant) return value;
+    if (resampling.fill_mode != FillMode::constant) return value;
     const auto same = [&](Real one, Real other) { return b.add("Equal", {one.v, other.v}); };
     const Value inside = b.add("LogicalAnd", {same(row, inside_row), same(column, inside_column)});
-    return b.add("SelectV2", {inside, value, b.scalar(b.dtype(x), fill_value)});
+    return b.add("SelectV2", {inside, value, b.scalar(b.dtype(x), resampling.fill_value)});
   }
 };
 

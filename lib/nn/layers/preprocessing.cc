@@ -1,5 +1,3 @@
-#include "core/philox.h"
-#include "nn/layers/image.h"
 #include "nn/layers/random_fields.h"
 
 namespace halfstep::nn {
@@ -31,29 +29,19 @@ constexpr std::array k_flip_modes{
     config::Named{FlipMode::horizontal_and_vertical, "horizontal_and_vertical"},
 };
 
-/// Base of the random layers: identity outside of training; the draws are a function of (run seed,
-/// layer, batch ordinal, sample).
-struct RandomImage {
-  DataFormatField data_format;
-  std::optional<std::int64_t> seed;
-
-  void common_fields(config::Fields& f) {
-    f.field(
-        "seed", seed, {.doc = "Mixed with the seed of the run; null: that seed alone.", .min = 0});
-    data_format.field(f);
-  }
+/// Base of the layers that are one op in training and the identity otherwise.
+struct RandomImageOp : RandomImages {
   Value apply(LayerContext& c, std::string_view op, Value x, graph::Attrs attrs) const {
     image_shape(c, x);
     if (!c.training) return x;
-    const std::uint64_t key = seed ? mix(c.seed, static_cast<std::uint64_t>(*seed)) : c.seed;
-    attrs.set("seed", static_cast<std::int64_t>(key));
+    attrs.set("seed", draws.key(c));
     attrs.set("stream", c.stream());
     attrs.set("first", c.first_sample);
     return c.b.add(op, {x, c.ordinal}, std::move(attrs));
   }
 };
 
-struct RandomFlip : RandomImage {
+struct RandomFlip : RandomImageOp {
   FlipMode mode = FlipMode::horizontal_and_vertical;
 
   void fields(config::Fields& f) {
@@ -70,12 +58,10 @@ struct RandomFlip : RandomImage {
 };
 
 /// Factors are shares of the height and width: f means [-f, f], or [low, high].
-struct RandomTranslation : RandomImage {
+struct RandomTranslation : RandomImageOp {
   config::Node written_height;
   config::Node written_width;
-  FillMode fill_mode = FillMode::reflect;
-  Interpolation interpolation = Interpolation::bilinear;
-  double fill_value = 0;
+  Resampling resampling;
   std::vector<double> height{0, 0};
   std::vector<double> width{0, 0};
 
@@ -85,9 +71,7 @@ struct RandomTranslation : RandomImage {
         "positive is down or right.";
     f.field("height_factor", written_height, {.doc = k_share, .required = true});
     f.field("width_factor", written_width, {.doc = k_share, .required = true});
-    fill_mode_field(f, fill_mode);
-    interpolation_field(f, interpolation);
-    f.field("fill_value", fill_value, {.doc = "Value for fill_mode constant."});
+    resampling.fields(f);
     common_fields(f);
   }
 
@@ -97,6 +81,7 @@ struct RandomTranslation : RandomImage {
   }
 
   Value build(LayerContext& c, std::span<const Value> x) const {
+    const auto& [fill_mode, interpolation, fill_value] = resampling;
     return apply(
         c,
         "RandomTranslation",

@@ -22,22 +22,22 @@ struct RandomElements {
   void rate_field(config::Fields& f, std::string_view doc) {
     f.field("rate", rate, {.doc = std::string(doc), .required = true, .min = 0, .max = 1});
   }
-  void seed_field(config::Fields& f) {
-    f.field(
-        "seed", seed, {.doc = "Mixed with the seed of the run; null: that seed alone.", .min = 0});
+  void seed_field(config::Fields& f) { nn::seed_field(f, seed); }
+
+  /// The seed of the draws, as an attribute of an op.
+  std::int64_t key(const LayerContext& c) const {
+    return static_cast<std::int64_t>(seed ? mix(c.seed, static_cast<std::uint64_t>(*seed))
+                                          : c.seed);
   }
 
   /// Numbers in [0, 1), float32. There is a draw for each sample, along the first axis, or one that
   /// all samples of the batch share.
   graph::Value uniform(LayerContext& c, const Shape& shape, bool shared = false) const {
-    const std::uint64_t key = seed ? mix(c.seed, static_cast<std::uint64_t>(*seed)) : c.seed;
     const std::int64_t first = shared ? 0 : c.first_sample * shape.elements(1, shape.rank());
-    return c.b.add("RandomUniformFromOrdinal",
-                   {c.ordinal},
-                   {{"shape", shape},
-                    {"seed", static_cast<std::int64_t>(key)},
-                    {"stream", c.stream(which)},
-                    {"first", first}});
+    return c.b.add(
+        "RandomUniformFromOrdinal",
+        {c.ordinal},
+        {{"shape", shape}, {"seed", key(c)}, {"stream", c.stream(which)}, {"first", first}});
   }
 
   /// Normal numbers of mean 0 for the elements of x, in its dtype: stddev sqrt(2) erfinv(v) with

@@ -9,19 +9,22 @@
 
 namespace halfstep::nn {
 
-void fill_mode_field(config::Fields& f, FillMode& fill_mode) {
+void RandomImages::common_fields(config::Fields& f) {
+  draws.seed_field(f);
+  data_format.field(f);
+}
+
+void Resampling::fields(config::Fields& f) {
   f.choice("fill_mode",
            fill_mode,
            k_fill_modes,
            {.doc = "Values beyond the edge: fill_value, the nearest pixel, the mirrored image, or "
                    "the image's other side."});
-}
-
-void interpolation_field(config::Fields& f, Interpolation& interpolation) {
   f.choice("interpolation",
            interpolation,
            k_interpolations,
            {.doc = "How values between the pixels are found."});
+  f.field("fill_value", fill_value, {.doc = "Value for fill_mode constant."});
 }
 
 void read_range(const config::Node& node, std::vector<double>& range, Diagnostics& out) {

@@ -1,10 +1,11 @@
 #pragma once
-// The fields that layers share that move the pixels of images at random.
+// The fields that layers share that change images at random.
 
 #include <array>
 #include <vector>
 
-#include "nn/layers/table.h"
+#include "nn/layers/image.h"
+#include "nn/layers/random_elements.h"
 
 namespace halfstep::nn {
 
@@ -22,8 +23,23 @@ inline constexpr std::array k_interpolations{
     config::Named{Interpolation::nearest, "nearest"},
 };
 
-void fill_mode_field(config::Fields& f, FillMode& fill_mode);
-void interpolation_field(config::Fields& f, Interpolation& interpolation);
+/// Images that differ from sample to sample in training: the draws are a function of (run seed,
+/// layer, batch ordinal, number of the sample in the batch).
+struct RandomImages {
+  DataFormatField data_format;
+  RandomElements draws;
+
+  void common_fields(config::Fields& f);
+};
+
+/// The values of pixels that are moved to positions between others, or from beyond the edges.
+struct Resampling {
+  FillMode fill_mode = FillMode::reflect;
+  Interpolation interpolation = Interpolation::bilinear;
+  double fill_value = 0;  ///< of FillMode::constant
+
+  void fields(config::Fields& f);
+};
 
 /// Reads a share s as [-|s|, |s|], or [low, high] in either order, within [-1, 1]. Errors go to
 /// `out`, and a null node leaves the range as it is.
