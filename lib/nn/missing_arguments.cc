@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "config/describe.h"
+#include "core/ranges.h"
 
 namespace halfstep::nn {
 
@@ -35,6 +36,16 @@ std::vector<std::string_view> refuse_missing(std::span<const MissingArgument> mi
     refused.push_back(entry.key);
   }
   return refused;
+}
+
+config::Node without_missing(std::span<const MissingArgument> missing,
+                             const config::Node& node,
+                             void (*fields)(config::Fields& f),
+                             Diagnostics& diagnostics) {
+  const auto refused = refuse_missing(missing, node, fields, diagnostics);
+  config::Node rest = node;
+  std::erase_if(rest.entries, [&](const auto& entry) { return contains(refused, entry.key); });
+  return rest;
 }
 
 }  // namespace halfstep::nn

@@ -25,4 +25,10 @@ std::vector<std::string_view> refuse_missing(std::span<const MissingArgument> mi
                                              void (*fields)(config::Fields& f),
                                              Diagnostics& diagnostics);
 
+/// `node` without those keys, which are reported.
+config::Node without_missing(std::span<const MissingArgument> missing,
+                             const config::Node& node,
+                             void (*fields)(config::Fields& f),
+                             Diagnostics& diagnostics);
+
 }  // namespace halfstep::nn

@@ -12,9 +12,7 @@ struct BinaryCrossentropy {
   double label_smoothing = 0;
 
   void fields(config::Fields& f) {
-    f.field("from_logits",
-            from_logits,
-            {.doc = "Whether the model gives scores; false: probabilities, as behind a sigmoid."});
+    from_logits_field(f, from_logits, "sigmoid");
     f.field(
         "label_smoothing",
         label_smoothing,

@@ -10,9 +10,7 @@ struct CategoricalCrossentropy {
   double label_smoothing = 0;
 
   void fields(config::Fields& f) {
-    f.field("from_logits",
-            from_logits,
-            {.doc = "Whether the model gives scores; false: probabilities, as behind a softmax."});
+    from_logits_field(f, from_logits, "softmax");
     f.field("label_smoothing",
             label_smoothing,
             {.doc = "Part of each target t that is spread over all classes: t (1 - s) + s / "

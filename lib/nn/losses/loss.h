@@ -1,7 +1,7 @@
 #pragma once
-// A loss is a plain struct: Keras's fields and a function that emits one float32 loss per sample.
-// One file per loss plus one entry in table.cc. Losses are computed in float32 whatever the policy:
-// predictions are cast to float32 before.
+// A loss is a plain struct: Keras's fields and a function that emits one float32 loss for each row
+// of predictions. table.cc lists the entries of all files. Losses are computed in float32 whatever
+// the policy: predictions are cast to float32 before.
 
 #include <cstdint>
 #include <memory>
@@ -21,7 +21,8 @@ namespace halfstep::nn {
 /// The arguments of a loss.
 struct LossContext {
   graph::Builder& b;
-  graph::Value predictions;  ///< float32 [rows, outputs], a row for each position of each sample
+  /// float32 [rows, outputs]: a row for each sample, or for each position of each sample.
+  graph::Value predictions;
   /// The scores before a final softmax or sigmoid, float32, when the model ends in one: training
   /// differentiates the cross-entropy of the scores, as in Keras, because log(softmax(x))
   /// underflows where the fused form does not.
@@ -47,7 +48,7 @@ class Loss {
  public:
   virtual ~Loss() = default;
   virtual LabelKind label_kind() const = 0;
-  /// float32 [batch].
+  /// The loss of each row of predictions, float32 [rows].
   virtual graph::Value build(const LossContext& c) const = 0;
   /// True when predictions are scores rather than probabilities.
   virtual bool from_logits() const = 0;
@@ -125,6 +126,9 @@ void check_labels_fit(
 /// The number of valid class numbers, from 0 on, for an output of this shape; nothing where every
 /// number is valid. A loss of classes has them on the last axis.
 std::optional<std::int64_t> label_limit(LabelKind kind, const Shape& output);
+
+/// Declares the field `from_logits` of a loss for the results of an activation.
+void from_logits_field(config::Fields& f, bool& from_logits, std::string_view activation);
 
 /// Labels as a float32 target of the shape of `like`: one-hot for class numbers when `like` has
 /// more than one column. The shapes must fit (check_labels_fit).

@@ -12,9 +12,7 @@ struct SparseCategoricalCrossentropy {
   std::optional<std::int64_t> ignore_class;  ///< read by the step, which masks losses
 
   void fields(config::Fields& f) {
-    f.field("from_logits",
-            from_logits,
-            {.doc = "Whether the model gives scores; false: probabilities, as behind a softmax."});
+    from_logits_field(f, from_logits, "softmax");
     f.field("ignore_class",
             ignore_class,
             {.doc = "Labels of this number, which need not be one of a class, such as -1 or 255, "

@@ -1,7 +1,6 @@
 #include <array>
 
 #include "core/error.h"
-#include "core/ranges.h"
 #include "graph/ops/ops.h"
 #include "nn/losses/loss.h"
 #include "nn/missing_arguments.h"
@@ -56,10 +55,8 @@ std::unique_ptr<Loss> make_loss(const config::Typed& typed, Diagnostics& diagnos
   std::vector<std::string> known;
   for (const LossDef* def : k_losses) {
     if (def->type == typed.type) {
-      const auto refused = refuse_missing(k_not_in_losses, typed.node, def->fields, diagnostics);
-      config::Node rest = typed.node;
-      std::erase_if(rest.entries, [&](const auto& entry) { return contains(refused, entry.key); });
-      return def->make(rest, diagnostics);
+      return def->make(without_missing(k_not_in_losses, typed.node, def->fields, diagnostics),
+                       diagnostics);
     }
     known.emplace_back(def->type);
   }
@@ -72,12 +69,16 @@ std::unique_ptr<Loss> make_loss(const config::Typed& typed, Diagnostics& diagnos
   return nullptr;
 }
 
+void from_logits_field(config::Fields& f, bool& from_logits, std::string_view activation) {
+  f.field(
+      "from_logits",
+      from_logits,
+      {.doc = fmt::format("Whether the model gives scores; false: probabilities, as behind a {}.",
+                          activation)});
+}
+
 graph::Value dense_targets(graph::Builder& b, graph::Value labels, const Shape& like) {
-  const graph::TensorType type = b.type(labels);
-  if (is_floating(type.dtype)) {
-    return graph::ops::reshape(b, b.cast(labels, DType::float32), like);
-  }
-  if (like.rank() == 2 && like[1] > 1) {
+  if (!is_floating(b.dtype(labels)) && like.rank() == 2 && like[1] > 1) {
     return b.add("OneHot",
                  {labels,
                   b.scalar(DType::int32, static_cast<double>(like[1])),

@@ -19,21 +19,25 @@ struct Adam : AdamFields {
     if (amsgrad) {
       update_by_largest(c, Terms(c).weight());
     } else {
-      c.update("ResourceApplyAdam",
-               {c.weight.handle,
-                c.slot("m"),
-                c.slot("v"),
-                c.power(beta_1),
-                c.power(beta_2),
-                c.learning_rate,
-                c.scalar(beta_1),
-                c.scalar(beta_2),
-                c.scalar(epsilon),
-                c.gradient});
+      update_by(c, "ResourceApplyAdam");
     }
   }
 
  protected:
+  /// The op takes the decay of AdamW behind the learning rate.
+  void update_by(OptimizerContext& c, std::string_view op, std::optional<double> decay = {}) const {
+    std::vector<graph::Value> inputs{c.weight.handle,
+                                     c.slot("m"),
+                                     c.slot("v"),
+                                     c.power(beta_1),
+                                     c.power(beta_2),
+                                     c.learning_rate};
+    if (decay) inputs.push_back(c.scalar(*decay));
+    for (const double number : {beta_1, beta_2, epsilon}) inputs.push_back(c.scalar(number));
+    inputs.push_back(c.gradient);
+    c.update(op, std::move(inputs));
+  }
+
   /// The update of `weight` by the largest mean square. Source: Reddi, Kale and Kumar 2018.
   void update_by_largest(OptimizerContext& c, const Term& weight) const {
     const Terms t(c);
@@ -69,18 +73,7 @@ struct AdamW : Adam {
       const Term decay = t.learning_rate() * weight_decay;
       update_by_largest(c, t.weight() - t.weight() * decay);
     } else {
-      c.update("ResourceApplyAdamW",
-               {c.weight.handle,
-                c.slot("m"),
-                c.slot("v"),
-                c.power(beta_1),
-                c.power(beta_2),
-                c.learning_rate,
-                c.scalar(weight_decay),
-                c.scalar(beta_1),
-                c.scalar(beta_2),
-                c.scalar(epsilon),
-                c.gradient});
+      update_by(c, "ResourceApplyAdamW", weight_decay);
     }
   }
 };

@@ -1,7 +1,7 @@
 #pragma once
-// An optimizer is a plain struct: Keras's fields and a function that emits the update op of one
-// weight. One file per optimizer plus one entry in table.cc. Slots are ordinary variables, and
-// every update takes `ok`: a step whose `ok` is false changes nothing.
+// An optimizer is a plain struct: Keras's fields and a function that emits the nodes that update
+// one weight. table.cc lists the entries of all files. Slots are ordinary variables, and every op
+// that writes a variable takes `ok`: a step whose `ok` is false changes nothing.
 
 #include <memory>
 #include <optional>
@@ -25,15 +25,16 @@ class OptimizerContext {
   graph::Value learning_rate;  ///< float32 scalar
   graph::Value iteration;      ///< float32 scalar: number of this step, from 1
   graph::Value ok;             ///< bool scalar; invalid when updates are never skipped
-  double weight_decay = 0;     ///< the weight first loses this times the learning rate of itself
+  double weight_decay = 0;     ///< w -= weight_decay learning_rate w comes first; 0: no decay
 
-  /// The handle of a slot variable `<weight>/<slot_name>`, shaped like the weight, and a slice as
-  /// it is, unless `shape` is given.
+  /// The handle of a slot variable `<weight>/<slot_name>` in the weight's dtype and shape: a slice
+  /// where the ranks divide the weight. With `shape`, of that shape and whole on each rank.
   graph::Value slot(std::string_view slot_name,
                     double initial = 0,
                     const std::optional<Shape>& shape = {});
   graph::Value scalar(double value) { return b.scalar(b.dtype(weight.read), value); }
-  /// Emits the update op, with `ok` as its last input; an optimizer's op decays the weight.
+  /// Emits an op that writes variables, with `ok` as its last input where that is valid. An op
+  /// with OpTraits::update gets the attribute `weight_decay` and decays the weight itself.
   void update(std::string_view op, std::vector<graph::Value> inputs, graph::Attrs attrs = {});
   /// beta^iteration.
   graph::Value power(double beta);
@@ -62,7 +63,7 @@ struct OptimizerDef {
   double default_learning_rate = 0.001;
   void (*fields)(config::Fields& f) = nullptr;
   std::unique_ptr<Optimizer> (*make)(const config::Node& node, Diagnostics& diagnostics) = nullptr;
-  bool elementwise = true;       ///< the update of an element reads no other one
+  bool elementwise = true;       ///< the update of an element of a weight reads no other element
   bool divides_by_rate = false;  ///< a learning rate of 0 gives NaN
 };
 

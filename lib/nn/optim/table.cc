@@ -44,16 +44,6 @@ constexpr MissingArgument k_missing_arguments[] = {
     {"use_ema", "weights are not averaged"},
 };
 
-/// The map without arguments of Keras that are not there, which are reported.
-config::Node without_missing(const config::Node& node,
-                             const OptimizerDef& def,
-                             Diagnostics& diagnostics) {
-  const auto refused = refuse_missing(k_missing_arguments, node, def.fields, diagnostics);
-  config::Node rest = node;
-  std::erase_if(rest.entries, [&](const auto& entry) { return contains(refused, entry.key); });
-  return rest;
-}
-
 /// The part of an optimizer's map with the keys that all optimizers share, without an own decay.
 config::Node common_part(const config::Node& node, const OptimizerDef& def) {
   const std::vector<config::FieldDoc> own = config::describe_fields(def.fields);
@@ -104,7 +94,8 @@ ConfiguredOptimizer make_optimizer(const config::Typed& typed, Diagnostics& diag
     known.emplace_back(def->type);
     if (def->type != typed.type) continue;
     configured.def = def;
-    configured.optimizer = def->make(without_missing(typed.node, *def, diagnostics), diagnostics);
+    configured.optimizer = def->make(
+        without_missing(k_missing_arguments, typed.node, def->fields, diagnostics), diagnostics);
     config::read(common_part(typed.node, *def), configured.spec, diagnostics);
     const OptimizerSpec& spec = configured.spec;
     if (spec.clipvalue.has_value() + spec.clipnorm.has_value() + spec.global_clipnorm.has_value() >
