@@ -76,11 +76,7 @@ std::vector<Value> count_by_threshold(const MetricContext& c) {
   // As in Keras, every output is above the first one and below the last one.
   thresholds.front() = -1e-7;
   thresholds.back() = 1 + 1e-7;
-  const Value steps = b.add("Const",
-                            {},
-                            {{"dtype", DType::float32},
-                             {"shape", Shape{1, static_cast<std::int64_t>(k_thresholds)}},
-                             {"value", std::move(thresholds)}});
+  const Value steps = b.floats({1, std::ssize(thresholds)}, thresholds);
   const Value above =
       b.cast(b.add("Greater", {graph::ops::reshape(b, outputs, column), steps}), DType::float32);
   const Value target = dense_targets(b, c.labels, shape);

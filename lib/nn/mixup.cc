@@ -21,13 +21,6 @@ using graph::Value;
 constexpr std::string_view k_stream = "mixup";
 constexpr int k_intervals = 1024;
 
-Value table_of(Builder& b, std::vector<double> values) {
-  const auto count = static_cast<std::int64_t>(values.size());
-  return b.add("Const",
-               {},
-               {{"dtype", DType::float32}, {"shape", Shape{count}}, {"value", std::move(values)}});
-}
-
 /// Values of the quantile function at float32 numbers u in [0, 1).
 Value beta_at(Builder& b, double alpha, Value u) {
   const std::vector<double> quantiles = beta_quantiles(alpha, k_intervals);
@@ -40,7 +33,7 @@ Value beta_at(Builder& b, double alpha, Value u) {
   const Value below = b.add("Floor", {position});
   const Value index = b.cast(below, DType::int32);
   const auto entry = [&](std::vector<double> values) {
-    const Value table = table_of(b, std::move(values));
+    const Value table = b.floats({k_intervals}, std::move(values));
     return b.add("GatherV2", {table, index, b.scalar(DType::int32, 0)});
   };
   const Value part = b.add("Mul", {entry(std::move(steps)), b.add("Sub", {position, below})});

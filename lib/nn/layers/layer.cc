@@ -118,12 +118,7 @@ void LayerContext::set_state(Value handle, Value rows) {
   if (share.counted == 0) rows = b.add("ZerosLike", {rows});
   if (share.rows < share.batch) {
     const std::int64_t behind = share.batch - share.first - share.rows;
-    const Value paddings = b.add("Const",
-                                 {},
-                                 {{"dtype", DType::int32},
-                                  {"shape", Shape{2, 2}},
-                                  {"value", std::vector<std::int64_t>{share.first, behind, 0, 0}}});
-    rows = b.add("Pad", {rows, paddings});
+    rows = b.add("Pad", {rows, b.ints({share.first, behind, 0, 0})});
   }
   record.assignments.push_back({handle, rows, true});
 }
