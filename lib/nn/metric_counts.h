@@ -28,8 +28,8 @@ std::vector<graph::Value> count_positives(const MetricContext& c,
 /// False, then true positives at each threshold, over all outputs.
 std::vector<graph::Value> count_by_threshold(const MetricContext& c);
 
-/// Of each class the rows whose output and label both are that class, then the rows of which one of
-/// them is.
+/// For each class the rows whose output and label both are that class, then for each class the rows
+/// whose output or label is it.
 std::vector<graph::Value> count_by_class(const MetricContext& c);
 
 }  // namespace halfstep::nn

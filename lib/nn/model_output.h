@@ -14,7 +14,8 @@ struct ModelOutput {
   Shape shape = {};  ///< of one sample
   /// The op that the output comes from: "Softmax" or "Sigmoid", else "".
   std::string activation = {};
-  /// Whether a softmax or sigmoid follows the last op with weights, as the last op or before it.
+  /// Whether all values are results of a softmax or sigmoid, possibly through ops that keep them
+  /// within 0 to 1.
   bool probabilities = false;
   bool masked = false;           ///< whether a mask leaves rows out of losses and metrics
   std::vector<bool> reads = {};  ///< for each input of the model, whether the output depends on it

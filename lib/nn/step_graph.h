@@ -69,8 +69,8 @@ StepSpec read_step_spec(const config::RunSpec& spec, Diagnostics& diagnostics);
 /// `predict` needs no labels.
 enum class Purpose { train, evaluate, predict };
 
-/// A training step under construction, and the values that its parts pass on. It
-/// does not move: the builder refers to the graph.
+/// A training step under construction, and the values that its parts pass on. It must not move,
+/// since the builder refers to the graph.
 struct StepDraft {
   StepDraft(const StepSpec& of,
             const DataShape& of_data,

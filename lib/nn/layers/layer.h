@@ -21,7 +21,8 @@ namespace halfstep::nn {
 struct Assignment {
   graph::Value handle;
   graph::Value value;
-  bool rows = false;  ///< 0 outside of those of a part or rank: their sum is set, not the mean
+  /// Each part or rank has values for its own samples, else 0: the sum is assigned, not the mean.
+  bool rows = false;
 };
 
 /// A trainable weight, the input of an optimizer.
@@ -42,8 +43,7 @@ struct ModelRecord {
   std::vector<graph::Value> losses;  ///< regularization terms, float32 scalars
 };
 
-/// Limits on the sizes in a config, far above anything that fits in memory; they keep element
-/// counts within 64 bits.
+/// Limits on the sizes in a config, so that element counts fit in 64 bits.
 inline constexpr double k_max_units = 1 << 30;
 inline constexpr double k_max_window = 1 << 20;
 inline constexpr double k_max_elements = 0x1p48;
