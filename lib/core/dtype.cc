@@ -11,13 +11,16 @@ struct Row {
   DType dtype;
   std::string_view name;
   std::size_t bytes;
+  std::string_view alias = {};
+  double epsilon = 0;     ///< of a floating dtype; else 0
+  double max_finite = 0;  ///< likewise
 };
 
 constexpr std::array k_rows{
-    Row{DType::float32, "float32", 4},
-    Row{DType::float64, "float64", 8},
-    Row{DType::float16, "float16", 2},
-    Row{DType::bfloat16, "bfloat16", 2},
+    Row{DType::float32, "float32", 4, "float", 0x1p-23, 0x1.fffffep127},
+    Row{DType::float64, "float64", 8, "double", 0x1p-52, 0x1.fffffffffffffp1023},
+    Row{DType::float16, "float16", 2, "half", 0x1p-10, 65504},
+    Row{DType::bfloat16, "bfloat16", 2, {}, 0x1p-7, 0x1.fep127},
     Row{DType::int8, "int8", 1},
     Row{DType::int16, "int16", 2},
     Row{DType::int32, "int32", 4},
@@ -54,57 +57,28 @@ std::span<const DType> all_dtypes() { return k_dtypes; }
 std::string_view name(DType dtype) { return row(dtype).name; }
 
 std::optional<DType> dtype_named(std::string_view text) {
-  if (text == "half") return DType::float16;
-  if (text == "float") return DType::float32;
-  if (text == "double") return DType::float64;
   for (const Row& r : k_rows) {
-    if (r.name == text) return r.dtype;
+    if (r.name == text || (r.alias == text && !text.empty())) return r.dtype;
   }
   return std::nullopt;
 }
 
 std::size_t size_bytes(DType dtype) { return row(dtype).bytes; }
 
-bool is_floating(DType dtype) {
-  return dtype == DType::float32 || dtype == DType::float64 || is_half(dtype);
-}
+bool is_floating(DType dtype) { return row(dtype).epsilon > 0; }
 
 bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 
 bool is_quantized(DType dtype) { return dtype >= DType::qint8; }
 
 double epsilon(DType dtype) {
-  switch (dtype) {
-    case DType::float16:
-      return 0x1p-10;
-    case DType::bfloat16:
-      return 0x1p-7;
-    case DType::float32:
-      return 0x1p-23;
-    case DType::float64:
-      return 0x1p-52;
-    default:
-      break;
-  }
-  require(false, "epsilon of {}", name(dtype));
-  return 0;
+  require(is_floating(dtype), "epsilon of {}", name(dtype));
+  return row(dtype).epsilon;
 }
 
 double max_finite(DType dtype) {
-  switch (dtype) {
-    case DType::float16:
-      return 65504.0;
-    case DType::bfloat16:
-      return 0x1.fep127;
-    case DType::float32:
-      return 0x1.fffffep127;
-    case DType::float64:
-      return 0x1.fffffffffffffp1023;
-    default:
-      break;
-  }
-  require(false, "max_finite of {}", name(dtype));
-  return 0;
+  require(is_floating(dtype), "max_finite of {}", name(dtype));
+  return row(dtype).max_finite;
 }
 
 }  // namespace halfstep
