@@ -37,8 +37,7 @@ struct GraphSettings {
 
 config::PrecisionSpec settings(std::span<const config::Override> overrides) {
   Diagnostics diagnostics;
-  config::Node node;
-  node.kind = config::Node::Kind::map;
+  config::Node node = config::Node::map({});
   for (const config::Override& change : overrides) config::apply(node, change, diagnostics);
   GraphSettings settings;
   config::read(node, settings, diagnostics);
@@ -70,7 +69,7 @@ precision::RewriteOptions options(const GraphFileFlags& flags) {
       throw UserError(ErrorKind::config,
                       {"--level", 0, 0, ""},
                       fmt::format("unknown level '{}'", flags.level),
-                      "one of " + fmt::format("{}", fmt::join(precision::level_names(), ", ")));
+                      fmt::format("one of {}", fmt::join(precision::level_names(), ", ")));
     }
     options.level = *level;
   }

@@ -21,23 +21,6 @@ using Names = std::vector<std::string>;
 constexpr std::int64_t k_most_times = 1000;
 constexpr std::size_t k_most_nodes = 20'000;
 
-Node map_of(std::vector<Node::Entry> entries, const Where& where) {
-  Node node;
-  node.kind = Kind::map;
-  node.entries = std::move(entries);
-  node.where = where;
-  return node;
-}
-
-/// A word, or a list of words, as a list; other values give nothing.
-Names words(const Node* node) {
-  if (node == nullptr) return {};
-  if (node->kind == Kind::scalar) return {node->text};
-  Names all;
-  for (const Node& item : node->items) all.push_back(item.text);
-  return all;
-}
-
 /// A block as written.
 struct Block {
   const Node* nodes = nullptr;
@@ -46,10 +29,8 @@ struct Block {
   std::string output;
 
   Names parameter_names() const {
-    Names names;
-    if (parameters == nullptr) return names;
-    for (const Node::Entry& entry : parameters->entries) names.push_back(entry.key);
-    return names;
+    if (parameters == nullptr) return {};
+    return mapped<std::string>(parameters->entries, &Node::Entry::key);
   }
 };
 
@@ -108,7 +89,7 @@ class Expander {
       } else if (field.key == "parameters") {
         block.parameters = &field.value;
       } else if (field.key == "inputs") {
-        block.inputs = words(&field.value);
+        block.inputs = words_in(&field.value);
       } else if (field.key == "output") {
         block.output = field.value.text;
       } else {
@@ -207,7 +188,8 @@ class Expander {
         // The nodes that read it find one, so that the problem is reported once.
         Entries linear{{"type", node.where, Node::scalar("linear", node.where)}};
         if (const Node* from = node.find("from")) linear.push_back({"from", from->where, *from});
-        used.push_back({output_of(name, entry.value), entry.where, map_of(linear, node.where)});
+        used.push_back(
+            {output_of(name, entry.value), entry.where, Node::map(std::move(linear), node.where)});
       }
       std::move(used.begin(), used.end(), std::back_inserter(all));
     }
@@ -247,7 +229,7 @@ class Expander {
           fmt::format(
               "must be a whole number from 1 to {}, got {}", k_most_times, describe(*count)));
     }
-    const Names from = words(node.find("from"));
+    const Names from = words_in(node.find("from"));
     if (from.size() != block->inputs.size() || (times > 1 && from.size() != 1)) {
       return wrong(node,
                    fmt::format("block '{}' takes {} in `from`, got {}",
@@ -355,8 +337,7 @@ class Expander {
 void expand_blocks(Node& root, Diagnostics& diagnostics) {
   Node* model = root.find("model");
   if (model == nullptr || model->kind != Kind::map) return;
-  const auto at =
-      std::ranges::find_if(model->entries, [](const auto& entry) { return entry.key == "blocks"; });
+  const auto at = std::ranges::find(model->entries, "blocks", &Node::Entry::key);
   if (at == model->entries.end() || at->value.kind == Kind::null) return;
   const Node::Entry blocks = *at;
   model->entries.erase(at);

@@ -1,21 +1,22 @@
 #pragma once
 // Blocks: named parts of a model's graph, written once and used several times.
 //
-//     model:
-//       blocks:
-//         encoder:
-//           parameters: {width: 64, heads: null}      # null: has no default
-//           nodes:
-//             norm: {type: layer_normalization, from: input}
-//             attention: {type: multi_head_attention, num_heads: $heads, key_dim: $width, from:
-//             norm} sum: {type: add, from: [input, attention]}
-//       nodes:
-//         encode: {block: encoder, count: 2, heads: 4, from: image}
+//   model:
+//     blocks:
+//       encoder:
+//         parameters: {width: 64, heads: null}      # null: has no default
+//         nodes:
+//           norm: {type: layer_normalization, from: input}
+//           attention: {type: multi_head_attention, num_heads: $heads, key_dim: $width, from: norm}
+//           sum: {type: add, from: [input, attention]}
+//     nodes:
+//       encode: {block: encoder, count: 2, heads: 4, from: image}
 //
-// becomes the nodes encode.1.norm, ..., encode.2.sum. `$heads` is replaced by the parameter's
-// value; `input` is the node that `from` of the use names (`inputs: [a, b]` names several), for the
-// second time the output of the first. The output of a block is its last node, or the one that
-// `output` names; `from: encode` is that of the last time. A block may use others, but not itself.
+// becomes the nodes encode.1.norm, ..., encode.2.sum. `$heads` is replaced by the value of the
+// parameter. `input` is the node in the use's `from`; `inputs: [a, b]` gives a block several. With
+// `count`, each copy after the first reads the output of the copy before it. The output of a block
+// is its last node, unless `output` names another; `from: encode` reads that of the last copy. A
+// block may use other blocks, but not itself.
 
 #include <array>
 #include <string_view>

@@ -147,8 +147,6 @@ class Fields {
 /// and values out of range go to `diagnostics` with position, path, expected value and the nearest
 /// known key; reading continues, so that all problems are reported at once. `ignored` keys are
 /// skipped (another reader handles them, such as a layer's `type` and `from`).
-class Reader;
-
 template <class S>
 void read(const Node& node,
           S& value,

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <optional>
 
-#include "config/yaml.h"
 #include "core/files.h"
 #include "core/printable.h"
 
@@ -96,8 +95,7 @@ Node load_text(std::string_view text,
   constexpr std::string_view k_byte_order_mark = "\xEF\xBB\xBF";
   if (text.starts_with(k_byte_order_mark)) text.remove_prefix(k_byte_order_mark.size());
   check_text(text, file);
-  const Limits limits{options.max_nodes, options.max_tree_bytes, options.max_depth};
-  std::optional<Node> root = parse_yaml(text, file, limits, diagnostics);
+  std::optional<Node> root = parse_yaml(text, file, options.limits, diagnostics);
   if (!root || root->kind == Node::Kind::null) {
     fail({file, 0, 0, {}}, "holds no config: it is empty");
   }
@@ -107,7 +105,7 @@ Node load_text(std::string_view text,
          fmt::format("a config is a map of keys and values, not a {}", list ? "list" : "word"));
   }
   set_paths(*root);
-  std::size_t bytes_left = options.max_tree_bytes;
+  std::size_t bytes_left = options.limits.bytes;
   interpolate_all(*root, options.environment, bytes_left, diagnostics);
   return std::move(*root);
 }
@@ -121,8 +119,7 @@ Node load_file(const std::string& path, Diagnostics& diagnostics, const LoadOpti
 Node load_value(std::string_view text, const std::string& origin, Diagnostics& diagnostics) {
   const Where where{origin, 0, 0, {}};
   check_text(text, origin);
-  const LoadOptions defaults;
-  const Limits limits{defaults.max_nodes, defaults.max_tree_bytes, defaults.max_depth};
+  const Limits limits;
   Diagnostics inside;
   Node value;
   try {

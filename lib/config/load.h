@@ -9,15 +9,14 @@
 
 #include "config/interpolate.h"
 #include "config/node.h"
+#include "config/yaml.h"
 
 namespace halfstep::config {
 
 struct LoadOptions {
   Lookup environment;                             ///< for `${env:NAME}`; unset: knows no variable
   std::size_t max_bytes = std::size_t{4} << 20U;  ///< of a file
-  std::size_t max_nodes = 100'000;                ///< after aliases are expanded
-  std::size_t max_tree_bytes = std::size_t{64} << 20U;  ///< of memory, after aliases are expanded
-  int max_depth = 64;
+  Limits limits{};
   std::vector<std::string>* texts = nullptr;  ///< given the text of each file that is read
 };
 

@@ -83,6 +83,10 @@ bool other_type(const Node& base, const Node& over) {
   return before != nullptr && after != nullptr && before->text != after->text;
 }
 
+/// Whether a shorthand merged into the map at `path` replaces only the keys that it gives: `device:
+/// cpu` leaves `device.threads` alone, while `optimizer: sgd` replaces the whole optimizer.
+bool word_joins_map(std::string_view path) { return path == "device"; }
+
 void overlay_at(Node& base, Node over, const std::string& path) {
   if (over.kind == Node::Kind::map) spell_out(base, path);
   if (base.kind == Node::Kind::map && word_joins_map(path)) spell_out(over, path);
@@ -253,10 +257,7 @@ void apply(Node& config, const Override& change, Diagnostics& diagnostics) {
   const std::string parent_path = walk.path();
   if (!walk.open(steps->back())) return;
   if (value) {
-    Node said;
-    said.kind = Node::Kind::map;
-    said.entries.push_back({steps->back().key, {}, *value});
-    drop_rivals(*parent, said, parent_path);
+    drop_rivals(*parent, Node::map({{steps->back().key, {}, *value}}), parent_path);
   }
   if (!walk.step(steps->back())) return;
   if (!value) {
@@ -273,8 +274,7 @@ Node assemble(std::span<const std::string> files,
               std::span<const Override> overrides,
               Diagnostics& diagnostics,
               const LoadOptions& options) {
-  Node config;
-  config.kind = Node::Kind::map;
+  Node config = Node::map({});
   bool first = true;
   for (const std::string& file : files) {
     Node loaded = load_file(file, diagnostics, options);
@@ -312,9 +312,7 @@ bool spell_out(Node& node, std::string_view path) {
   if (node.kind != Node::Kind::scalar) return false;
   for (const Shorthand& shorthand : k_shorthands) {
     if (shorthand.path != path) continue;
-    Node map;
-    map.kind = Node::Kind::map;
-    map.where = node.where;
+    Node map = Node::map({}, node.where);
     const std::size_t colon = node.text.find(':');
     if (path == "precision.loss_scale" && to_number(node).value) {
       add(map, "mode", Node::scalar("fixed", node.where));
@@ -333,7 +331,5 @@ bool spell_out(Node& node, std::string_view path) {
   }
   return false;
 }
-
-bool word_joins_map(std::string_view path) { return path == "device"; }
 
 }  // namespace halfstep::config

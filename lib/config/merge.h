@@ -27,10 +27,6 @@ void overlay(Node& base, Node over);
 /// scalar is no shorthand.
 bool spell_out(Node& node, std::string_view path);
 
-/// Whether a shorthand merged into the map at `path` replaces only the keys that it gives: `device:
-/// cpu` leaves `device.threads` alone, while `optimizer: sgd` replaces the whole optimizer.
-bool word_joins_map(std::string_view path);
-
 /// One setting from the command line or the environment.
 struct Override {
   enum class Kind { set, set_text, unset };

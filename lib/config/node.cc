@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "core/printable.h"
 #include "core/ranges.h"
@@ -36,6 +37,18 @@ void set_paths_below(Node& node, std::string_view path, std::size_t& bytes_left)
   }
 }
 
+/// The item that a bracketed step means, or nullptr.
+const Node* find_item(const Node& sequence, std::string_view step) {
+  for (const Node& item : sequence.items) {
+    const Node* name = item.find("name");
+    if (name != nullptr && name->kind == Node::Kind::scalar && name->text == step) return &item;
+  }
+  std::size_t index = 0;
+  const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), index);
+  const bool is_index = error == std::errc() && end == step.data() + step.size();
+  return is_index && index < sequence.items.size() ? &sequence.items[index] : nullptr;
+}
+
 }  // namespace
 
 const Node* Node::find(std::string_view key) const {
@@ -51,6 +64,14 @@ Node Node::scalar(std::string text, Where where) {
   Node node;
   node.kind = Kind::scalar;
   node.text = std::move(text);
+  node.where = std::move(where);
+  return node;
+}
+
+Node Node::map(std::vector<Entry> entries, Where where) {
+  Node node;
+  node.kind = Kind::map;
+  node.entries = std::move(entries);
   node.where = std::move(where);
   return node;
 }
@@ -91,17 +112,6 @@ std::string item_path(std::string_view parent, std::size_t index) {
   return fmt::format("{}[{}]", parent, index);
 }
 
-const Node* find_item(const Node& sequence, std::string_view step) {
-  for (const Node& item : sequence.items) {
-    const Node* name = item.find("name");
-    if (name != nullptr && name->kind == Node::Kind::scalar && name->text == step) return &item;
-  }
-  std::size_t index = 0;
-  const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), index);
-  const bool is_index = error == std::errc() && end == step.data() + step.size();
-  return is_index && index < sequence.items.size() ? &sequence.items[index] : nullptr;
-}
-
 const Node* find_step(const Node& node, const PathStep& step) {
   if (node.kind == Node::Kind::map) return node.find(step.key);
   if (node.kind == Node::Kind::sequence && step.bracketed) return find_item(node, step.key);
@@ -117,6 +127,12 @@ const Node* find_path(const Node& root, std::string_view path) {
     if (node == nullptr) return nullptr;
   }
   return node;
+}
+
+std::vector<std::string> words_in(const Node* node) {
+  if (node == nullptr) return {};
+  if (node->kind == Node::Kind::scalar) return {node->text};
+  return mapped<std::string>(node->items, &Node::text);
 }
 
 void set_paths(Node& root) {

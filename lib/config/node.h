@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -29,6 +28,7 @@ struct Node {
   Node* find(std::string_view key);
 
   static Node scalar(std::string text, Where where = {});
+  static Node map(std::vector<Entry> entries, Where where = {});
 };
 
 struct Node::Entry {
@@ -52,14 +52,14 @@ std::optional<std::vector<PathStep>> parse_path(std::string_view text);
 std::string key_path(std::string_view parent, std::string_view key);
 std::string item_path(std::string_view parent, std::size_t index);
 
-/// The item that a bracketed step means, or nullptr.
-const Node* find_item(const Node& sequence, std::string_view step);
-
 /// One step down from a node, or nullptr.
 const Node* find_step(const Node& node, const PathStep& step);
 
 /// The node at a path, or nullptr.
 const Node* find_path(const Node& root, std::string_view path);
+
+/// The text of a scalar, or of each item of a sequence; none of other nodes.
+std::vector<std::string> words_in(const Node* node);
 
 /// Writes the path of every node of a whole config. Errors: UserError(config) when the paths take
 /// more than 32 MiB together.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <utility>
 
 #include "config/read_value.h"
@@ -117,10 +118,8 @@ bool Reader::begin_section(std::string_view name, std::optional<bool>, const Abo
   if (found != nullptr && found->kind == Node::Kind::map) {
     level.node = found;
   } else if (found != nullptr && found->kind == Node::Kind::scalar && !about.bare.empty()) {
-    level.spelled_out = std::make_unique<Node>();
-    level.spelled_out->kind = Node::Kind::map;
-    level.spelled_out->where = found->where;
-    level.spelled_out->entries.push_back({std::string(about.bare), found->where, *found});
+    level.spelled_out = std::make_unique<Node>(
+        Node::map({{std::string(about.bare), found->where, *found}}, found->where));
     level.node = level.spelled_out.get();
   } else if (found != nullptr && (found->kind != Node::Kind::null || about.required)) {
     level.wrong = found;

@@ -2,7 +2,6 @@
 // Reads a Node into a struct by its fields. Every problem is collected; nothing throws.
 
 #include <functional>
-#include <memory>
 
 #include "config/fields.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "config/node.h"
 #include "config/outputs.h"
@@ -218,14 +219,14 @@ class Checks : CheckedSpec {
   }
 
   void training() {
-    const std::optional<std::string>& target = spec_.training.target;
-    if (target && !parse_target(*target)) {
-      error("training.target",
-            fmt::format("must be a metric and a value, got '{}'", *target),
-            "such as val_accuracy=0.97");
-    }
-    if (const auto parsed = target ? parse_target(*target) : std::nullopt) {
-      epoch_metric("training.target", parsed->metric);
+    if (const std::optional<std::string>& target = spec_.training.target) {
+      if (const auto parsed = parse_target(*target)) {
+        epoch_metric("training.target", parsed->metric);
+      } else {
+        error("training.target",
+              fmt::format("must be a metric and a value, got '{}'", *target),
+              "such as val_accuracy=0.97");
+      }
     }
     if (spec_.training.early_stopping) {
       epoch_metric("training.early_stopping.monitor", spec_.training.early_stopping->monitor);
@@ -240,9 +241,7 @@ class Checks : CheckedSpec {
     }
     const std::vector<std::string>& metrics = spec_.metrics;
     for (std::size_t i = 0; i < metrics.size(); ++i) {
-      if (std::find(metrics.begin(),
-                    metrics.begin() + static_cast<std::ptrdiff_t>(i),
-                    metrics[i]) != metrics.begin() + static_cast<std::ptrdiff_t>(i)) {
+      if (contains(std::span(metrics).first(i), metrics[i])) {
         error("metrics", fmt::format("'{}' stands twice", metrics[i]));
       }
     }
@@ -270,9 +269,7 @@ class Checks : CheckedSpec {
   void report() {
     for (std::size_t i = 0; i < spec_.report.formats.size(); ++i) {
       const std::string& format = spec_.report.formats[i];
-      if (contains(k_report_formats, format)) {
-        continue;
-      }
+      if (contains(k_report_formats, format)) continue;
       error(item_path("report.formats", i),
             fmt::format("must be one of {}, got '{}'", fmt::join(k_report_formats, ", "), format),
             did_you_mean(format, {k_report_formats.begin(), k_report_formats.end()}));

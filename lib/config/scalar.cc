@@ -65,8 +65,7 @@ std::optional<Decimal> parse_decimal(std::string_view text) {
 }
 
 std::string wanted(std::string_view what, const Node& node) {
-  std::string message = fmt::format("must be {}, got {}", what, describe(node));
-  return message;
+  return fmt::format("must be {}, got {}", what, describe(node));
 }
 
 /// The double of a checked decimal, or nothing when it is too large or too small.

@@ -13,9 +13,9 @@ namespace halfstep::config {
 /// Limits on the size of a parsed text; guards against deep nesting and exponential alias
 /// expansion.
 struct Limits {
-  std::size_t nodes;
-  std::size_t bytes;  ///< of memory, with aliases expanded
-  int depth;
+  std::size_t nodes = 100'000;                 ///< with aliases expanded
+  std::size_t bytes = std::size_t{64} << 20U;  ///< of memory, with aliases expanded
+  int depth = 64;
 };
 
 /// The one document of `text`, without paths; nothing when there is none. Errors: UserError

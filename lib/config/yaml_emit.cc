@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "config/interpolate.h"
 #include "config/yaml.h"
@@ -160,10 +159,7 @@ class Emitter {
 bool yaml_guesses(std::string_view text) {
   constexpr std::array<std::string_view, 11> k_words{
       "", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n"};
-  std::string lower(text);
-  std::ranges::transform(
-      lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (contains(k_words, lower)) return true;
+  if (contains(k_words, lower_case(text))) return true;
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   // Numbers have too many spellings (0x1f, 1_000, 12:30, 2001-01-01) to be distinguished from names
   // like 3x3.

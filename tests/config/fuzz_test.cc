@@ -87,9 +87,7 @@ TEST_CASE("fuzz: any text in any place is printed so that it reads back") {
     Node list;
     list.kind = Node::Kind::sequence;
     list.items = {value, value};
-    Node root;
-    root.kind = Node::Kind::map;
-    root.entries = {{"v", {}, value}, {"w" + text, {}, value}, {text, {}, list}};
+    const Node root = Node::map({{"v", {}, value}, {"w" + text, {}, value}, {text, {}, list}});
     const std::string yaml = emit_yaml(root);
     CAPTURE(yaml);
     CHECK(same(node_of(yaml), root));
@@ -117,9 +115,7 @@ TEST_CASE("fuzz: every character is printed so that it reads back, and none stee
                static_cast<char>(0x80U | (code & 0x3FU))};
     }
     CAPTURE(static_cast<std::uint32_t>(code));
-    Node root;
-    root.kind = Node::Kind::map;
-    root.entries = {{"v", {}, Node::scalar(text)}, {text, {}, Node::scalar("w")}};
+    const Node root = Node::map({{"v", {}, Node::scalar(text)}, {text, {}, Node::scalar("w")}});
     const std::string yaml = emit_yaml(root);
     CHECK(printable_lines(yaml) == yaml);
     CHECK(same(node_of(yaml), root));

@@ -186,11 +186,11 @@ TEST_CASE("load: files that are none are named with the reason") {
 
 TEST_CASE("load: limits of size and depth hold against bombs") {
   LoadOptions options;
-  options.max_nodes = 12;  // keys count too
+  options.limits.nodes = 12;  // keys count too
   CHECK(failure("a: [1, 2, 3, 4, 5, 6, 7, 8, 9]\n", options).empty());
   CHECK(failure("a: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]\n", options) ==
         "c.yaml:1:32: error: the config has more than 12 values");
-  options.max_depth = 3;
+  options.limits.depth = 3;
   CHECK(failure("a: {b: {c: 1}}\n", options).empty());
   CHECK(failure("a: {b: {c: [1]}}\n", options) ==
         "c.yaml:1:12: error: the config is nested more than 3 deep");

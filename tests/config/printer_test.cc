@@ -10,12 +10,9 @@ namespace halfstep::config::testing {
 namespace {
 
 Node text_node(std::string_view text) {
-  Node root;
-  root.kind = Node::Kind::map;
   Node value = Node::scalar(std::string(text));
   value.quoted = yaml_guesses(text);
-  root.entries.push_back({"v", {}, std::move(value)});
-  return root;
+  return Node::map({{"v", {}, std::move(value)}});
 }
 
 struct Small {
@@ -118,12 +115,10 @@ TEST_CASE("emit: any text reads back as the same text") {
     CHECK(back.find("v")->text == text);
     CHECK(same(back, root));
 
-    Node list;
-    list.kind = Node::Kind::map;
     Node items;
     items.kind = Node::Kind::sequence;
     items.items = {root.entries[0].value, root.entries[0].value};
-    list.entries.push_back({std::string(text), {}, std::move(items)});
+    const Node list = Node::map({{std::string(text), {}, std::move(items)}});
     const std::string flow = emit_yaml(list);
     CAPTURE(flow);
     CHECK(same(node_of(flow), list));
@@ -138,9 +133,7 @@ TEST_CASE("emit: plain where plain is safe") {
   }
   // In quotes a number would be a text.
   for (const std::string_view text : {"-1", "-.5e3"}) {
-    Node map;
-    map.kind = Node::Kind::map;
-    map.entries.push_back({"v", {}, Node::scalar(std::string(text))});
+    const Node map = Node::map({{"v", {}, Node::scalar(std::string(text))}});
     CHECK(emit_yaml(map) == "v: " + std::string(text) + "\n");
   }
 }
