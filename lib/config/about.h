@@ -14,6 +14,7 @@
 
 #include "config/node.h"
 #include "core/dtype.h"
+#include "core/ranges.h"
 
 namespace halfstep::config {
 
@@ -47,6 +48,12 @@ constexpr std::string_view name_of(E value, const std::array<Named<E>, N>& table
   while (table[i].value != value) ++i;
   return table[i].name;
 }
+template <class E, std::size_t N>
+constexpr std::optional<E> value_named(std::string_view name,
+                                       const std::array<Named<E>, N>& table) {
+  const Named<E>* found = find_or_null(table, name, &Named<E>::name);
+  return found != nullptr ? std::optional(found->value) : std::nullopt;
+}
 
 /// A value that is either a bare name or a map with `type` and the fields of that type: `optimizer:
 /// sgd` or `optimizer: {type: sgd, momentum: 0.9}`. The fields are not read here: the module that
@@ -69,36 +76,21 @@ struct NamedRef {
 using WordRef = NamedRef<std::size_t>;
 using TypedRef = NamedRef<Typed>;
 
-/// The extents of one named value: an entry of `inputs: {image: [28, 28, 1]}`.
-struct NamedExtents {
+/// An entry of a map from names to values.
+template <class T>
+struct NamedValue {
   std::string name;
-  std::vector<std::int64_t> extents;
-
-  bool operator==(const NamedExtents&) const = default;
-};
-
-/// An entry of a map from names to numbers: of `class_weight: {0: 1.0, 1: 5.0}`.
-struct NamedNumber {
-  std::string name;
-  double number = 0;
+  T value{};
   Where where{};  ///< of the name
 
-  bool operator==(const NamedNumber& other) const {
-    return name == other.name && number == other.number;
+  bool operator==(const NamedValue& other) const {
+    return name == other.name && value == other.value;
   }
 };
-
-/// Words that belong to a name: an entry of `class_names: {kind: [cat, dog]}`, or those of a list,
-/// which have no name.
-struct NamedWords {
-  std::string name;
-  std::vector<std::string> words;
-  Where where{};  ///< of the name
-
-  bool operator==(const NamedWords& other) const {
-    return name == other.name && words == other.words;
-  }
-};
+using NamedNumber = NamedValue<double>;                      ///< `class_weight: {0: 1.0, 1: 5.0}`
+using NamedExtents = NamedValue<std::vector<std::int64_t>>;  ///< `inputs: {image: [28, 28, 1]}`
+/// `class_names: {kind: [cat, dog]}`; the words of a plain list have the name "".
+using NamedWords = NamedValue<std::vector<std::string>>;
 
 /// Extents along two or three axes; one number stands for all: `3` means [3, 3].
 using Pair = std::array<std::int64_t, 2>;

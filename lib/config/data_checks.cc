@@ -60,8 +60,7 @@ class DataChecks : CheckedSpec {
     const auto is_hex = [](char c) {
       return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
     };
-    if (data.sha256 && (data.sha256->size() != 64 ||
-                        !std::all_of(data.sha256->begin(), data.sha256->end(), is_hex))) {
+    if (data.sha256 && (data.sha256->size() != 64 || !std::ranges::all_of(*data.sha256, is_hex))) {
       error("data.sha256", "must be 64 hexadecimal digits");
     }
   }
@@ -185,7 +184,7 @@ class DataChecks : CheckedSpec {
     for (const NamedWords& named : spec_.data.class_names) {
       const std::string path =
           named.name.empty() ? "data.class_names" : key_path("data.class_names", named.name);
-      names_differ(named.words, path);
+      names_differ(named.value, path);
     }
   }
 

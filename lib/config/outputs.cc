@@ -22,13 +22,6 @@ std::string key_of(std::string_view name) {
   return key;
 }
 
-/// The names of a scalar or a list of them.
-std::vector<std::string> names_in(const Node* node) {
-  if (node == nullptr) return {};
-  if (node->kind == Node::Kind::scalar) return {node->text};
-  return mapped<std::string>(node->items, &Node::text);
-}
-
 /// A map from outputs: names that are none are errors.
 void check_names(const Node& map, const std::vector<std::string>& names, Diagnostics& diagnostics) {
   for (const Node::Entry& entry : map.entries) {
@@ -48,7 +41,7 @@ std::vector<Node> refuse_map(const Node& map, std::string_view wanted, Diagnosti
   if (const Node* type = map.find("type")) {
     names.push_back(type->text);
   } else {
-    for (const Node::Entry& entry : map.entries) names.push_back(entry.key);
+    names = mapped<std::string>(map.entries, &Node::Entry::key);
   }
   diagnostics.error(map.where,
                     fmt::format("{}, got a map", wanted),
@@ -74,7 +67,7 @@ std::vector<Node> metric_items(const Node& value, Diagnostics& diagnostics) {
 /// Those of the output `name`, in a model of one "".
 std::vector<std::string> own_class_names(const RunSpec& spec, std::string_view name) {
   const NamedWords* own = find_or_null(spec.data.class_names, name, &NamedWords::name);
-  return own != nullptr ? own->words : std::vector<std::string>();
+  return own != nullptr ? own->value : std::vector<std::string>();
 }
 
 /// Class names of the only output in a map, or of several in a list.
@@ -160,7 +153,7 @@ std::vector<TrainedOutput> trained_outputs(const RunSpec& spec, Diagnostics& dia
     output.has_loss = own == nullptr || own->kind != Node::Kind::null;
     for (const NamedNumber& given : spec.loss_weights) {
       if (given.name != name) continue;
-      output.loss_weight = given.number;
+      output.loss_weight = given.value;
       if (output.has_loss) continue;
       diagnostics.error(given.where,
                         fmt::format("weighs the loss of the output '{}', which has none", name));
@@ -199,7 +192,7 @@ std::vector<std::string> usual_metrics(const RunSpec& spec) {
 }
 
 void expand_metrics(Node& root, Diagnostics& diagnostics) {
-  const std::vector<std::string> names = names_in(find_path(root, "model.outputs"));
+  const std::vector<std::string> names = words_in(find_path(root, "model.outputs"));
   Node* metrics = root.find("metrics");
   if (metrics == nullptr || metrics->kind == Node::Kind::null) return;
   if (names.size() < 2) {

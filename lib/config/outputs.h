@@ -1,7 +1,6 @@
 #pragma once
 // The outputs that training compares with labels: `model.outputs` with their losses and weights.
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>

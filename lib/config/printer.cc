@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "config/scalar.h"
@@ -42,28 +43,15 @@ Node value_node(const std::array<std::int64_t, n>& value) {
   return same ? value_node(value[0]) : value_node(extents);
 }
 
-Node value_node(const std::vector<NamedExtents>& value) {
-  Node node = node_of(Node::Kind::map);
-  for (const NamedExtents& named : value) {
-    node.entries.push_back({named.name, {}, value_node(named.extents)});
+template <class T>
+Node value_node(const std::vector<NamedValue<T>>& value) {
+  if constexpr (std::is_same_v<NamedValue<T>, NamedWords>) {
+    if (value.empty()) return node_of(Node::Kind::sequence);
+    if (value[0].name.empty()) return value_node(value[0].value);
   }
-  return node;
-}
-
-Node value_node(const std::vector<NamedNumber>& value) {
   Node node = node_of(Node::Kind::map);
-  for (const NamedNumber& named : value) {
-    node.entries.push_back({named.name, {}, value_node(named.number)});
-  }
-  return node;
-}
-
-Node value_node(const std::vector<NamedWords>& value) {
-  if (value.empty()) return node_of(Node::Kind::sequence);
-  if (value[0].name.empty()) return value_node(value[0].words);
-  Node node = node_of(Node::Kind::map);
-  for (const NamedWords& named : value) {
-    node.entries.push_back({named.name, {}, value_node(named.words)});
+  for (const auto& named : value) {
+    node.entries.push_back({named.name, {}, value_node(named.value)});
   }
   return node;
 }

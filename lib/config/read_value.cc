@@ -91,6 +91,27 @@ bool read_list(const Node& node, std::vector<T>& value, const About& about, Diag
   return good;
 }
 
+template <class T>
+bool read_map(const Node& node,
+              std::vector<NamedValue<T>>& value,
+              const About& about,
+              Diagnostics& out) {
+  if (node.kind != Node::Kind::map) {
+    const std::string_view what = std::is_same_v<T, double> ? "numbers" : "lists of whole numbers";
+    out.error(node.where,
+              fmt::format("must be a map from names to {}, got {}", what, describe(node)));
+    return false;
+  }
+  std::vector<NamedValue<T>> entries;
+  bool good = true;
+  for (const Node::Entry& entry : node.entries) {
+    entries.push_back({.name = entry.key, .where = entry.where});
+    good = read_value(entry.value, entries.back().value, about, out) && good;
+  }
+  if (good) value = std::move(entries);
+  return good;
+}
+
 std::string join(std::span<const std::string_view> words) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
@@ -196,53 +217,22 @@ bool read_value(const Node& node, std::vector<std::string>& v, const About& a, D
 }
 
 bool read_value(const Node& node, std::vector<NamedExtents>& v, const About& a, Diagnostics& out) {
-  if (node.kind != Node::Kind::map) {
-    out.error(
-        node.where,
-        fmt::format("must be a map from names to lists of whole numbers, got {}", describe(node)));
-    return false;
-  }
-  std::vector<NamedExtents> read;
-  bool good = true;
-  for (const Node::Entry& entry : node.entries) {
-    read.push_back({entry.key, {}});
-    good = read_list(entry.value, read.back().extents, a, out) && good;
-  }
-  if (good) v = std::move(read);
-  return good;
+  return read_map(node, v, a, out);
 }
 
 bool read_value(const Node& node, std::vector<NamedNumber>& v, const About& a, Diagnostics& out) {
-  if (node.kind != Node::Kind::map && node.kind != Node::Kind::null) {
-    out.error(node.where,
-              fmt::format("must be a map from names to numbers, got {}", describe(node)));
-    return false;
-  }
-  std::vector<NamedNumber> read;
-  bool good = true;
-  for (const Node::Entry& entry : node.entries) {
-    read.push_back({entry.key, 0, entry.where});
-    good = read_value(entry.value, read.back().number, a, out) && good;
-  }
-  if (good) v = std::move(read);
-  return good;
+  if (node.kind != Node::Kind::null) return read_map(node, v, a, out);
+  v.clear();
+  return true;
 }
 
 bool read_value(const Node& node, std::vector<NamedWords>& v, const About& a, Diagnostics& out) {
-  std::vector<NamedWords> read;
-  bool good = true;
-  if (node.kind == Node::Kind::map) {
-    for (const Node::Entry& entry : node.entries) {
-      read.push_back({entry.key, {}, entry.where});
-      good = read_list(entry.value, read.back().words, a, out) && good;
-    }
-  } else {
-    read.push_back({"", {}, node.where});
-    good = read_list(node, read.back().words, a, out);
-    if (read.back().words.empty()) read.clear();
-  }
-  if (good) v = std::move(read);
-  return good;
+  if (node.kind == Node::Kind::map) return read_map(node, v, a, out);
+  NamedWords list{.name = "", .where = node.where};
+  if (!read_list(node, list.value, a, out)) return false;
+  v.clear();
+  if (!list.value.empty()) v.push_back(std::move(list));
+  return true;
 }
 
 std::optional<std::size_t> read_name(const Node& node,
@@ -271,8 +261,7 @@ std::optional<Typed> read_name(const Node& node,
   typed.where = node.where;
   if (node.kind == Node::Kind::scalar) {
     typed.type = node.text;
-    typed.node.kind = Node::Kind::map;
-    typed.node.where = node.where;
+    typed.node = Node::map({}, node.where);
     check_type(node, field.names, out);
     return typed;
   }

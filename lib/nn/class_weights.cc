@@ -91,7 +91,7 @@ std::vector<double> read_class_weights(const config::RunSpec& spec,
                                     i));
     }
     weighed[i] = &given;
-    weights[i] = given.number;
+    weights[i] = given.value;
   }
   return weights;
 }

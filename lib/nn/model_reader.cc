@@ -99,7 +99,7 @@ class ModelReader {
   void read_graph() {
     const config::ModelSpec& m = spec_.model;
     for (const config::NamedExtents& input : m.inputs) {
-      add_input(input.name, input.extents, "model.inputs." + input.name);
+      add_input(input.name, input.value, "model.inputs." + input.name);
     }
     if (m.nodes.kind != config::Node::Kind::map || m.nodes.entries.empty()) {
       broken("model.nodes", "must be a map of at least one node");
