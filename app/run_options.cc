@@ -106,10 +106,7 @@ data::DataOptions data_options(const LoadedConfig& loaded) {
   if (spec.format) options.format = config::name_of(*spec.format, config::k_data_formats);
   options.path = spec.located_path().value_or("");
   options.sha256 = spec.sha256.value_or("");
-  if (spec.layout) {
-    const bool last = *spec.layout == config::DataLayout::nhwc;
-    options.layout = last ? data::Layout::nhwc : data::Layout::nchw;
-  }
+  options.layout = spec.layout;
   options.pictures = image_form(spec);
   options.skip_bad_samples = spec.on_bad_sample == config::OnBadSample::skip;
   options.labels_are_samples = spec.labels == config::DataLabels::samples;
@@ -259,8 +256,7 @@ data::ImageForm image_form(const config::DataSpec& spec) {
   }
   form.channels = spec.channels.value_or(0);
   form.convert = spec.channels.has_value();
-  if (spec.resize == config::DataResize::bilinear) form.resize = data::Resize::bilinear;
-  if (spec.resize == config::DataResize::crop) form.resize = data::Resize::crop;
+  form.resize = spec.resize;
   return form;
 }
 

@@ -75,11 +75,8 @@ void print_columns(const std::vector<data::ColumnEncoding>& columns) {
 
 /// Windows long enough to be read, of characters unless asked for others.
 config::TextSpec text_spec(const std::string& tokens) {
-  config::TextSpec spec{.length = 64, .tokens = config::TextTokens::character};
-  for (const auto& each : config::k_text_tokens) {
-    if (each.name == tokens) spec.tokens = each.value;
-  }
-  return spec;
+  const auto kind = config::value_named(tokens, config::k_text_tokens);
+  return {.length = 64, .tokens = kind.value_or(config::TextTokens::character)};
 }
 
 /// The vocabulary, and how the text begins.
@@ -158,7 +155,9 @@ data::Dataset described(const Info& flags) {
   refuse_unless(
       options.format == "text" || !flags.text_column.empty(), "--tokens", flags.tokens, options);
   options.verify = true;
-  if (!flags.layout.empty()) options.layout = data::layout_named(flags.layout);
+  if (!flags.layout.empty()) {
+    options.layout = config::value_named(flags.layout, config::k_data_layouts);
+  }
   if (!flags.target.empty()) {
     options.table = {.target = flags.target, .on_missing = config::OnMissing::fill};
   }
@@ -272,7 +271,9 @@ int info(const Info& flags) {
     }
     report.sample_shape.assign(set.sample_shape.begin(), set.sample_shape.end());
     report.dtype = name(set.train.images.dtype());
-    if (const auto layout = stored_layout(set)) report.layout = data::name(*layout);
+    if (const auto layout = stored_layout(set)) {
+      report.layout = config::name_of(*layout, config::k_data_layouts);
+    }
     report.train_samples = set.train.samples();
     report.test_samples = set.test.samples();
     report.left_out_samples = set.left_out;

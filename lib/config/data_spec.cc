@@ -5,8 +5,6 @@
 namespace halfstep::config {
 namespace {
 
-constexpr std::array k_data_layouts{Named{DataLayout::nhwc, "nhwc"},
-                                    Named{DataLayout::nchw, "nchw"}};
 constexpr std::array k_on_missing{Named{OnMissing::error, "error"},
                                   Named{OnMissing::fill, "fill"},
                                   Named{OnMissing::skip, "skip"}};
@@ -19,9 +17,6 @@ constexpr std::array k_on_bad_sample{Named{OnBadSample::error, "error"},
 constexpr std::array k_data_resizes{Named{DataResize::none, "none"},
                                     Named{DataResize::bilinear, "bilinear"},
                                     Named{DataResize::crop, "crop"}};
-
-/// Extents up to which pictures can be read.
-constexpr double k_largest_picture = 1 << 14;
 
 }  // namespace
 
@@ -155,7 +150,7 @@ void DataSpec::fields(Fields& f) {
           {.doc = "Height and width of the pictures of an image_folder. []: those of model.input, "
                   "or, where that has not three extents, of the first picture. [pixels]",
            .min = 1,
-           .max = k_largest_picture});
+           .max = k_largest_side});
   f.field("channels",
           channels,
           {.doc = "Channels that the pictures of an image_folder are converted to: 1 (grey) or 3 "

@@ -28,10 +28,24 @@ inline constexpr std::array k_data_formats{
 };
 
 /// The order of the axes in which the files at `path` store a sample.
-enum class DataLayout { nhwc, nchw };
+enum class DataLayout {
+  nhwc,  ///< [height, width, channels]
+  nchw,  ///< [channels, height, width]
+};
 
-/// How pictures of another size are brought to the declared one.
-enum class DataResize { none, bilinear, crop };
+inline constexpr std::array k_data_layouts{Named{DataLayout::nhwc, "nhwc"},
+                                           Named{DataLayout::nchw, "nchw"}};
+
+/// The most pixels along a side of a picture. It bounds the memory that a damaged header can
+/// request; no image for a small network is larger.
+inline constexpr std::int64_t k_largest_side = 1 << 14;
+
+/// How a picture of another size than the declared one is treated.
+enum class DataResize {
+  none,      ///< an error
+  bilinear,  ///< stretched or shrunk, whatever its proportions
+  crop,      ///< cut to the proportions of the declared size around its centre, then likewise
+};
 
 /// Handling of a picture that cannot be decoded.
 enum class OnBadSample { error, skip };

@@ -105,14 +105,7 @@ Header read_header(const Reader& file, const std::string& path) {
   }
   header.top_down = height < 0;
   header.height = height < 0 ? -height : height;
-  if (header.width < 1 || header.height < 1 || header.width > k_largest_side ||
-      header.height > k_largest_side) {
-    throw file_error(path,
-                     "has {} x {} pixels; 1 to {} a side can be read",
-                     header.width,
-                     header.height,
-                     k_largest_side);
-  }
+  check_sides(header.width, header.height, path);
   const bool direct = contains(std::array{16, 24, 32}, header.bits);
   if (!direct && !contains(std::array{1, 4, 8}, header.bits)) {
     throw file_error(path, "is a BMP image of {} bits a pixel", header.bits);

@@ -58,11 +58,15 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> to) const {
   }
 }
 
+std::vector<std::byte> InputFile::start(std::size_t most) const {
+  std::vector<std::byte> bytes(std::min<std::uint64_t>(most, size_));
+  read(0, bytes);
+  return bytes;
+}
+
 std::vector<std::byte> read_file(const std::string& path) {
   const InputFile file(path);
-  std::vector<std::byte> bytes(file.size());
-  file.read(0, bytes);
-  return bytes;
+  return file.start(file.size());
 }
 
 }  // namespace halfstep::data

@@ -50,6 +50,7 @@ bool is_text(std::string_view bytes) {
 }  // namespace
 
 FileKind file_kind(std::span<const std::byte> start) {
+  start = start.first(std::min(start.size(), k_kind_bytes));
   const std::string_view bytes(reinterpret_cast<const char*>(start.data()), start.size());
   for (const Signature& signature : k_signatures) {
     if (bytes.starts_with(signature.start)) {
@@ -70,7 +71,6 @@ FileKind file_kind(std::span<const std::byte> start) {
 UserError wrong_kind(const std::string& path,
                      std::string_view wanted,
                      std::span<const std::byte> start) {
-  start = start.first(std::min(start.size(), k_kind_bytes));
   const FileKind kind = file_kind(start);
   std::string message = fmt::format("is not {}", wanted);
   if (kind.name.empty()) {
@@ -86,11 +86,7 @@ UserError wrong_kind(const std::string& path,
 
 FileKind file_kind_of(const std::string& path) {
   try {
-    const InputFile file(path);
-    std::array<std::byte, k_kind_bytes> start{};
-    const std::size_t n = std::min<std::size_t>(start.size(), file.size());
-    file.read(0, std::span(start).first(n));
-    return file_kind(std::span(start).first(n));
+    return file_kind(InputFile(path).start(k_kind_bytes));
   } catch (const UserError&) {
     return {};
   }

@@ -10,7 +10,7 @@
 
 namespace halfstep::data {
 
-/// Enough bytes for file_kind.
+/// As many bytes of the start of a file as file_kind uses.
 inline constexpr std::size_t k_kind_bytes = 64;
 
 struct FileKind {

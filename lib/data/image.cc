@@ -1,7 +1,6 @@
 #include "data/image.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <vector>
 
@@ -60,12 +59,9 @@ Tensor with_channels(const Tensor& image, std::int64_t channels) {
 }  // namespace
 
 bool is_image(const std::string& path) {
-  const InputFile file(path);
-  std::array<std::byte, k_image_signature> start{};
-  const std::span<std::byte> there =
-      std::span(start).first(std::min<std::uint64_t>(file.size(), start.size()));
-  file.read(0, there);
-  return is_png(there) || is_jpeg(there) || is_bmp(there) || is_pnm(there);
+  constexpr std::size_t k_longest_signature = 18;
+  const std::vector<std::byte> start = InputFile(path).start(k_longest_signature);
+  return is_png(start) || is_jpeg(start) || is_bmp(start) || is_pnm(start);
 }
 
 Tensor read_image(const std::string& path) {
@@ -118,6 +114,12 @@ Tensor in_form(Tensor image, const ImageForm& form, const std::string& path) {
   }
   if (form.resize == Resize::crop) image = cropped_to(image, height, width);
   return resize_image(image, height, width);
+}
+
+void check_sides(std::int64_t width, std::int64_t height, const std::string& path) {
+  constexpr std::int64_t k_most = config::k_largest_side;
+  if (std::min(width, height) >= 1 && std::max(width, height) <= k_most) return;
+  throw file_error(path, "has {} x {} pixels; 1 to {} a side can be read", width, height, k_most);
 }
 
 Tensor cropped_to(const Tensor& image, std::int64_t height, std::int64_t width) {

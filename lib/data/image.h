@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "config/data_spec.h"
 #include "core/error.h"
 #include "core/tensor.h"
 
@@ -24,18 +25,13 @@ Tensor read_image(const std::string& path);
 /// Errors: UserError(data) when it cannot be opened.
 bool is_image(const std::string& path);
 
-/// How a picture of another size than the wanted one is treated.
-enum class Resize {
-  none,      ///< an error
-  bilinear,  ///< stretched or shrunk, whatever its proportions, by resize_image()
-  crop,      ///< cut to the proportions of the wanted one around its centre, then likewise
-};
+using Resize = config::DataResize;
 
-/// The form that pictures are brought to.
+/// The form that pictures are brought to. An extent of 0 stays as the picture has it.
 struct ImageForm {
-  std::int64_t height = 0;  ///< 0: as the picture has it; so for all three
+  std::int64_t height = 0;
   std::int64_t width = 0;
-  std::int64_t channels = 0;  ///< 1 or 3
+  std::int64_t channels = 0;  ///< 1 (grey) or 3 (RGB)
   bool convert = false;       ///< pictures of other channels are converted; else they are errors
   Resize resize = Resize::none;
 };
@@ -45,7 +41,7 @@ struct ImageForm {
 /// Errors: as read_image; UserError(data) naming the file for a size or channels that differ and
 /// are not to be converted.
 Tensor read_image(const std::string& path, const ImageForm& form);
-/// A picture that was read from `path`, likewise.
+/// The same for a picture that was read from `path`.
 Tensor in_form(Tensor image, const ImageForm& form, const std::string& path);
 
 /// Separable triangle filter over the pixel centres, of the width of a pixel of the smaller
@@ -60,12 +56,6 @@ Tensor cropped_to(const Tensor& image, std::int64_t height, std::int64_t width);
 
 // The readers that read_image() chooses from, and their signatures.
 
-/// Bytes of the start of a file by which every one of them is recognised.
-constexpr std::size_t k_image_signature = 18;
-
-/// Bounds the memory that a corrupt header can request; no image for a small network is larger.
-constexpr std::int64_t k_largest_side = 1 << 14;
-
 bool is_bmp(std::span<const std::byte> start);
 bool is_jpeg(std::span<const std::byte> start);
 bool is_png(std::span<const std::byte> start);
@@ -75,7 +65,10 @@ Tensor read_jpeg(std::span<const std::byte> bytes, const std::string& path);
 Tensor read_png(std::span<const std::byte> bytes, const std::string& path);
 Tensor read_pnm(std::span<const std::byte> bytes, const std::string& path);
 
-/// That the picture, of the kind "PNG", has pixels that are not opaque.
+/// Errors: UserError(data) unless both are from 1 to config::k_largest_side.
+void check_sides(std::int64_t width, std::int64_t height, const std::string& path);
+
+/// The error for a picture of the kind `kind`, such as "PNG", with pixels that are not opaque.
 UserError transparent(const std::string& path, std::string_view kind);
 
 /// The content of a PNG file. Shapes: [height, width, 1 or 3]. Dtypes: uint8.

@@ -88,10 +88,7 @@ Tensor read_jpeg(std::span<const std::byte> bytes, const std::string& path) {
   };
   if (!read_header(reader, bytes)) fail();
   const std::int64_t height = reader.jpeg.image_height, width = reader.jpeg.image_width;
-  if (width > k_largest_side || height > k_largest_side) {
-    throw file_error(
-        path, "has {} x {} pixels; 1 to {} a side can be read", width, height, k_largest_side);
-  }
+  check_sides(width, height, path);
   // A block of 8 by 8 pixels takes a bit at least.
   constexpr std::int64_t k_most_pixels_a_byte = 8 * 64;
   if (height * width / k_most_pixels_a_byte > static_cast<std::int64_t>(bytes.size())) {

@@ -35,7 +35,7 @@ std::optional<Layout> of_flat(const Shape& sample, const LayoutHints& hints) {
     throw UserError(ErrorKind::config,
                     hints.where,
                     fmt::format("layout {} means nothing for samples of shape {}",
-                                name(*hints.declared),
+                                config::name_of(*hints.declared, config::k_data_layouts),
                                 to_string(sample)));
   }
   if (hints.declared) return hints.declared;
@@ -51,15 +51,6 @@ std::optional<Layout> of_flat(const Shape& sample, const LayoutHints& hints) {
 }  // namespace
 
 Shape channels_last(const Shape& s) { return {s[1], s[2], s[0]}; }
-
-std::string_view name(Layout layout) { return layout == Layout::nhwc ? "nhwc" : "nchw"; }
-
-std::optional<Layout> layout_named(std::string_view word) {
-  for (const Layout layout : k_layouts) {
-    if (name(layout) == word) return layout;
-  }
-  return std::nullopt;
-}
 
 std::optional<Layout> find_layout(const Shape& sample, const LayoutHints& hints) {
   if (sample.rank() == 1) return of_flat(sample, hints);
@@ -119,7 +110,7 @@ std::string stored_as(const Shape& sample, Layout layout) {
   const bool turned = layout == Layout::nchw && sample.rank() == 3;
   return fmt::format("stored as {}, read as {}",
                      to_string(turned ? channels_first(sample) : sample),
-                     name(layout));
+                     config::name_of(layout, config::k_data_layouts));
 }
 
 Tensor to_nhwc(Tensor images, std::optional<Layout> stored, const std::optional<Shape>& wanted) {

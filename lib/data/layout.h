@@ -2,25 +2,17 @@
 // The order of the axes in which files store a sample. halfstep computes on [height, width,
 // channels]; samples stored as [channels, height, width] are transposed when they are loaded.
 
-#include <array>
 #include <optional>
-#include <string_view>
+#include <string>
 
+#include "config/data_spec.h"
 #include "core/error.h"
 #include "core/shape.h"
 #include "core/tensor.h"
 
 namespace halfstep::data {
 
-enum class Layout {
-  nhwc,  ///< [height, width, channels]
-  nchw,  ///< [channels, height, width]
-};
-
-inline constexpr std::array k_layouts{Layout::nhwc, Layout::nchw};
-
-std::string_view name(Layout layout);
-std::optional<Layout> layout_named(std::string_view name);
+using Layout = config::DataLayout;
 
 /// [height, width, channels] of [channels, height, width].
 Shape channels_last(const Shape& s);

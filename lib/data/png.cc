@@ -62,7 +62,7 @@ PngReader::PngReader(std::span<const std::byte> bytes)
 /// All before the pixels, which are to become grey or RGB of 8 bits. False: see `problem`.
 bool read_info(PngReader& reader) {
   if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
-  png_set_user_limits(reader.png, k_largest_side, k_largest_side);
+  png_set_user_limits(reader.png, config::k_largest_side, config::k_largest_side);
   png_read_info(reader.png, reader.info);
   reader.stored_bytes =
       png_get_rowbytes(reader.png, reader.info) * png_get_image_height(reader.png, reader.info);
@@ -90,10 +90,7 @@ void check_size(std::span<const std::byte> bytes, const std::string& path) {
   if (!header) throw file_error(path, "has a damaged PNG header");
   const auto width = load_be<std::uint32_t>(bytes.data() + k_width);
   const auto height = load_be<std::uint32_t>(bytes.data() + k_height);
-  if (width < 1 || height < 1 || width > k_largest_side || height > k_largest_side) {
-    throw file_error(
-        path, "has {} x {} pixels; 1 to {} a side can be read", width, height, k_largest_side);
-  }
+  check_sides(width, height, path);
 }
 
 /// The picture without its last channel, which must be opaque in every pixel.

@@ -62,10 +62,7 @@ Tensor read_pnm(std::span<const std::byte> bytes, const std::string& path) {
   const int width = scanner.number("width");
   const int height = scanner.number("height");
   const int largest = scanner.number("largest value");
-  if (width < 1 || height < 1 || width > k_largest_side || height > k_largest_side) {
-    throw file_error(
-        path, "has {} x {} pixels; 1 to {} a side can be read", width, height, k_largest_side);
-  }
+  check_sides(width, height, path);
   if (largest < 1 || largest > 255) {
     throw file_error(path, "has values up to {}; 1 to 255 can be read", largest);
   }

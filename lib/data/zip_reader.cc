@@ -54,11 +54,8 @@ struct ZipReader::Directory {
 
 ZipReader::Directory ZipReader::find_directory() const {
   const std::uint64_t size = file_.size();
-  std::array<std::byte, k_kind_bytes> bytes{};
-  const std::span<std::byte> start =
-      std::span(bytes).first(std::min<std::uint64_t>(size, bytes.size()));
-  file_.read(0, start);
-  const bool zip = load_le<std::uint32_t>(bytes.data()) == k_local_signature;
+  const std::vector<std::byte> start = file_.start(k_kind_bytes);
+  const bool zip = start.size() >= 4 && load_le<std::uint32_t>(start.data()) == k_local_signature;
   if (!zip && !file_kind(start).name.empty()) {
     throw wrong_kind(path(), "an NPZ file (a ZIP archive)", start);
   }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "config/load.h"
@@ -51,10 +50,9 @@ void read_outputs(const Json& outputs, data::Dataset& dataset) {
 }
 
 data::TextVocabulary text_vocabulary(const std::string& tokens, std::vector<std::string> names) {
-  const auto kind = std::ranges::find_if(config::k_text_tokens,
-                                         [&](const auto& each) { return each.name == tokens; });
-  if (kind == config::k_text_tokens.end()) throw std::invalid_argument("unknown tokens");
-  return {kind->value, std::move(names)};
+  const auto kind = config::value_named(tokens, config::k_text_tokens);
+  if (!kind) throw std::invalid_argument("unknown tokens");
+  return {*kind, std::move(names)};
 }
 
 }  // namespace
@@ -91,7 +89,9 @@ Json run_data(const data::Dataset& dataset) {
       {"source", utf8(dataset.source)},
       {"sample_shape", extents(dataset.sample_shape)},
       {"sample_dtype", name(dataset.train.images.dtype())},
-      {"stored_layout", dataset.layout ? Json(data::name(*dataset.layout)) : Json(nullptr)},
+      {"stored_layout",
+       dataset.layout ? Json(config::name_of(*dataset.layout, config::k_data_layouts))
+                      : Json(nullptr)},
       {"scale", dataset.scale},
       {"label_shape", extents(Shape(dataset.train.labels.shape().dims().subspan(1)))},
       {"label_dtype", name(dataset.train.labels.dtype())},
@@ -128,7 +128,8 @@ data::Dataset read_run_data(const std::string& path) {
     dataset.sample_shape = Shape(dataset.train.images.shape().dims().subspan(1));
     if (json.contains("outputs")) read_outputs(json["outputs"], dataset);
     if (!json.at("stored_layout").is_null()) {
-      dataset.layout = data::layout_named(json.at("stored_layout").get<std::string>());
+      dataset.layout =
+          config::value_named(json.at("stored_layout").get<std::string>(), config::k_data_layouts);
     }
     dataset.scale = json.at("scale");
     dataset.classes = json.at("classes");
