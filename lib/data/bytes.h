@@ -3,13 +3,12 @@
 
 #include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <optional>
 #include <span>
-#include <type_traits>
-
-#include "core/shape.h"
+#include <utility>
 
 namespace halfstep::data {
 

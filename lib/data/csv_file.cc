@@ -29,8 +29,7 @@ UserError row_error(const std::string& path, int line, std::string message, std:
 std::string read_text(const std::string& path) {
   const std::vector<std::byte> bytes = decompressed(read_file(path), path);
   std::string text = without_mark(bytes, path);
-  const FileKind kind = file_kind(std::span(bytes).first(std::min(bytes.size(), k_kind_bytes)));
-  if (!kind.name.starts_with("text")) throw wrong_kind(path, "a CSV file", bytes);
+  if (!file_kind(bytes).name.starts_with("text")) throw wrong_kind(path, "a CSV file", bytes);
   return text;
 }
 

@@ -9,19 +9,22 @@ namespace halfstep::data {
 namespace {
 
 TensorView rows(const TensorView& view, std::int64_t first, std::int64_t last) {
-  const auto row_bytes =
-      static_cast<std::size_t>(view.shape.elements(1, view.shape.rank())) * size_bytes(view.dtype);
   return {view.dtype,
           view.shape.with(0, last - first),
-          view.as<std::byte>() + static_cast<std::size_t>(first) * row_bytes};
+          view.as<std::byte>() + static_cast<std::size_t>(first) * row_bytes(view)};
 }
 
 void add(Hasher& hasher, const Tensor& tensor) {
-  hasher.add(fmt::format("{}{};", halfstep::name(tensor.dtype()), to_string(tensor.shape())));
+  hasher.add(fmt::format("{}{};", name(tensor.dtype()), to_string(tensor.shape())));
   hasher.add(std::span<const std::byte>(tensor.as<std::byte>(), tensor.bytes()));
 }
 
 }  // namespace
+
+std::size_t row_bytes(const TensorView& view) {
+  return static_cast<std::size_t>(view.shape.elements(1, view.shape.rank())) *
+         size_bytes(view.dtype);
+}
 
 SplitView view(const Split& split) {
   return {split.images.view(), split.labels.view(), split.weights.view()};

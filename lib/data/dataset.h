@@ -86,9 +86,8 @@ struct Dataset {
 
 /// The options of load_dataset. Either `name`, or `format` with `path`.
 struct DataOptions {
-  std::string name;    ///< mnist, fashion_mnist, kmnist, emnist_digits, cifar10, cifar100,
-                       ///< synthetic_digits
-  std::string format;  ///< csv, idx, npz, image_folder, text, cifar10, cifar100, synth
+  std::string name;    ///< one of dataset_names()
+  std::string format;  ///< one of dataset_formats()
   std::string path;    ///< a file for npz, csv and text; the folder of the files for the others
   /// Verified when given: of the one file, or of all files concatenated in the order of
   /// Dataset::files (`cat FILES | sha256sum`).
@@ -150,6 +149,9 @@ std::vector<std::string> dataset_names();
 
 /// All formats load_dataset knows, alphabetically.
 std::vector<std::string> dataset_formats();
+
+/// Bytes of one element along axis 0.
+std::size_t row_bytes(const TensorView& view);
 
 SplitView view(const Split& split);
 

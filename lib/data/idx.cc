@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "core/files.h"
+#include "core/ranges.h"
 #include "data/bytes.h"
 #include "data/deflate.h"
 #include "data/file.h"
@@ -65,13 +66,6 @@ class Source {
   std::optional<Inflater> inflater_;
 };
 
-const IdxType* type_of(std::byte code) {
-  for (const IdxType& type : k_idx_types) {
-    if (std::byte{type.code} == code) return &type;
-  }
-  return nullptr;
-}
-
 void widen_idx(std::span<const std::byte> stored, std::size_t bytes, std::span<std::int32_t> to) {
   for (std::size_t i = 0; i < to.size(); ++i) {
     to[i] = bytes == 1 ? load_le<std::int8_t>(stored.data() + i)
@@ -95,7 +89,8 @@ Tensor read_idx(const std::string& path) {
   }
   Source source(bytes, path);
   source.read_all(magic, "header");
-  const IdxType* type = type_of(magic[2]);
+  const IdxType* type =
+      find_or_null(k_idx_types, std::to_integer<std::uint8_t>(magic[2]), &IdxType::code);
   if (magic[0] != std::byte{0} || magic[1] != std::byte{0} || type == nullptr) {
     throw wrong_kind(
         path, "an IDX file", is_gzip(bytes) ? std::span<const std::byte>(magic) : bytes);

@@ -27,7 +27,7 @@ struct ImageFolder {
 
 /// The pictures of `options.path`. With sub-folders `train` and `test` that hold folders
 /// themselves, these are the splits (`test` may be absent); otherwise `options.test_split` of each
-/// class, rounded, becomes the test set, except one picture at least. Files and folders whose
+/// class, rounded, but never all of its pictures, becomes the test set. Files and folders whose
 /// names begin with a dot are left out. Errors: UserError(data) naming the folder or file: no
 /// sub-folders, an empty class, a picture outside of the classes, a folder in a class, a class of
 /// the test set that is not trained; UserError(config) for a test_split beside a folder `test`, and

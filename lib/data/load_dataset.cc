@@ -5,11 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <limits>
 
 #include "core/hash.h"
+#include "core/printable.h"
 #include "data/dataset.h"
 #include "data/deflate.h"
 #include "data/file.h"
@@ -17,12 +17,6 @@
 
 namespace halfstep::data {
 namespace {
-
-std::string lower(std::string text) {
-  std::ranges::transform(
-      text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 /// Hashes the files and compares them with the published checksums and with the option.
 void check_sha256(const Located& found, const DataOptions& options, Dataset& dataset) {
@@ -50,13 +44,12 @@ void check_sha256(const Located& found, const DataOptions& options, Dataset& dat
     throw UserError(ErrorKind::config, options.where, "generated data has no sha256");
   }
   dataset.sha256 = found.files.size() == 1 ? dataset.files[0].sha256 : sha256_hex(all);
-  if (!options.sha256.empty() && lower(options.sha256) != dataset.sha256) {
-    throw UserError(ErrorKind::data,
-                    options.where,
-                    fmt::format("{} has sha256 {}, but {} is asked for",
-                                found.source,
-                                dataset.sha256,
-                                lower(options.sha256)));
+  const std::string wanted = lower_case(options.sha256);
+  if (!wanted.empty() && wanted != dataset.sha256) {
+    throw UserError(
+        ErrorKind::data,
+        options.where,
+        fmt::format("{} has sha256 {}, but {} is asked for", found.source, dataset.sha256, wanted));
   }
 }
 

@@ -180,17 +180,11 @@ Dataset load_npz_set(const SetDef&,
   return dataset;
 }
 
-Dataset load_cifar10_set(const SetDef&, const DataOptions&, std::span<const std::string> files) {
+Dataset load_cifar_set(const SetDef& def, const DataOptions&, std::span<const std::string> files) {
+  const Cifar kind = def.classes == 10 ? Cifar::ten : Cifar::hundred;
   Dataset dataset;
-  dataset.train = read_cifar(files.first(files.size() - 1), Cifar::ten);
-  dataset.test = read_cifar(files.last(1), Cifar::ten);
-  return dataset;
-}
-
-Dataset load_cifar100_set(const SetDef&, const DataOptions&, std::span<const std::string> files) {
-  Dataset dataset;
-  dataset.train = read_cifar(files.first(files.size() - 1), Cifar::hundred);
-  dataset.test = read_cifar(files.last(1), Cifar::hundred);
+  dataset.train = read_cifar(files.first(files.size() - 1), kind);
+  dataset.test = read_cifar(files.last(1), kind);
   return dataset;
 }
 

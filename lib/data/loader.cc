@@ -17,11 +17,6 @@ namespace {
 constexpr std::string_view k_order_stream = "batch order";
 constexpr std::string_view k_partner_stream = "partners";
 
-std::size_t row_bytes(const TensorView& view) {
-  return static_cast<std::size_t>(view.shape.elements(1, view.shape.rank())) *
-         size_bytes(view.dtype);
-}
-
 void check_destination(const TensorView& from, const TensorView& to, std::int64_t rows) {
   const bool fits =
       to.shape.rank() >= 1 && to.shape[0] >= rows &&
@@ -58,12 +53,9 @@ void BatchOrder::prepare_epoch(std::int64_t epoch) {
   order_.resize(static_cast<std::size_t>(samples_));
   std::iota(order_.begin(), order_.end(), 0);
   if (options_.shuffle) {
-    // Fisher-Yates shuffle, from the last index down.
     RandomStream random(mix(options_.seed, name_key(k_order_stream.data(), k_order_stream.size())),
                         static_cast<std::uint64_t>(epoch));
-    for (std::size_t i = order_.size() - 1; i > 0; --i) {
-      std::swap(order_[i], order_[random.below(i + 1)]);
-    }
+    shuffle(std::span(order_), random);
   }
   if (options_.streams) {
     // Without a whole batch there is one smaller one.

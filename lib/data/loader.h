@@ -27,13 +27,13 @@ struct BatchOptions {
   std::int64_t batch_size = 32;
   std::uint64_t seed = 0;
   bool shuffle = true;  ///< a new permutation each epoch; otherwise file order
-  /// The samples are that many runs of consecutive ones, of which each batch has the next sample;
-  /// those that make no whole batch are left out, or with `keeps_all` are the last ones of the
-  /// first runs. Excludes shuffle.
+  /// The samples, in file order, are cut into `batch_size` streams, and a batch has the next sample
+  /// of each. Samples at the end that make no whole batch are left out; with `keeps_all` the first
+  /// streams are longer by one sample. Excludes shuffle.
   bool streams = false;
   bool keeps_all = false;
   int rank = 0, ranks = 1;  ///< batches hold the samples of one rank; see BatchShare
-  /// A batch then has a second half: its samples, those of all ranks, in another order.
+  /// Adds to each sample a partner that it is mixed with: the samples of all ranks, reordered.
   bool partners = false;
 
   /// Rows of a batch for each of its samples.

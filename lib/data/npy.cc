@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 
+#include "core/ranges.h"
 #include "data/bytes.h"
 #include "data/file.h"
 #include "data/tensor_files.h"
@@ -243,18 +244,15 @@ Tensor read_npy(std::span<const std::byte> bytes, const std::string& what) {
 }
 
 std::vector<std::byte> npy_header(DType dtype, const Shape& shape) {
-  std::string_view code;
-  for (const ElementType& t : k_types) {
-    if (t.stored == dtype) code = t.code;
-  }
-  require(!code.empty(), "{} as a NumPy array", name(dtype));
+  const ElementType* type = find_or_null(k_types, dtype, &ElementType::stored);
+  require(type != nullptr, "{} as a NumPy array", name(dtype));
   std::string extents;
   for (const std::int64_t extent : shape.dims()) extents += fmt::format("{}, ", extent);
   if (shape.rank() > 1) extents.resize(extents.size() - 2);
   if (shape.rank() == 1) extents.resize(extents.size() - 1);
   std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
                                  size_bytes(dtype) == 1 ? '|' : '<',
-                                 code,
+                                 type->code,
                                  extents);
   const std::size_t start = 10;
   const std::size_t all = (start + text.size() + 1 + 63) / 64 * 64;

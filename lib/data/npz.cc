@@ -1,5 +1,6 @@
 #include <set>
 
+#include "core/ranges.h"
 #include "data/tensor_files.h"
 
 namespace halfstep::data {
@@ -25,14 +26,7 @@ std::vector<std::string> NpzReader::names() const {
 }
 
 const ZipEntry* NpzReader::find(std::string_view name) const {
-  for (const ZipEntry& entry : zip_.entries()) {
-    const std::string_view full = entry.name;
-    if (full.size() == name.size() + k_extension.size() && full.starts_with(name) &&
-        full.ends_with(k_extension)) {
-      return &entry;
-    }
-  }
-  return nullptr;
+  return find_or_null(zip_.entries(), fmt::format("{}{}", name, k_extension), &ZipEntry::name);
 }
 
 Tensor NpzReader::read(std::string_view name) const {

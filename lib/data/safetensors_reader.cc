@@ -32,13 +32,6 @@ json parse_header(const std::string& path, const std::string& text) {
   }
 }
 
-const DType* dtype_of_name(const std::string& name) {
-  for (const SafetensorsType& type : k_safetensors_types) {
-    if (type.name == name) return &type.dtype;
-  }
-  return nullptr;
-}
-
 std::optional<std::vector<std::int64_t>> read_integers(const json& list, std::size_t most) {
   if (!list.is_array() || list.size() > most) return std::nullopt;
   std::vector<std::int64_t> values;
@@ -61,22 +54,20 @@ SafetensorsEntry read_entry(const std::string& path, const std::string& name, co
       !dtype_name->is_string()) {
     throw malformed();
   }
-  const DType* dtype = dtype_of_name(dtype_name->get<std::string>());
-  if (dtype == nullptr) {
-    throw file_error(path,
-                     "has tensor '{}' of type '{}', which cannot be read",
-                     name,
-                     dtype_name->get<std::string>());
+  const auto& code = dtype_name->get_ref<const std::string&>();
+  const auto* type = find_or_null(k_safetensors_types, code, &SafetensorsType::name);
+  if (type == nullptr) {
+    throw file_error(path, "has tensor '{}' of type '{}', which cannot be read", name, code);
   }
   const std::optional<std::vector<std::int64_t>> extents = read_integers(*shape, Shape::k_max_rank);
   const std::optional<std::vector<std::int64_t>> range = read_integers(*offsets, 2);
   if (!extents || !range || range->size() != 2) throw malformed();
   SafetensorsEntry entry;
   entry.name = name;
-  entry.dtype = *dtype;
+  entry.dtype = type->dtype;
   entry.begin = static_cast<std::uint64_t>((*range)[0]);
   entry.end = static_cast<std::uint64_t>((*range)[1]);
-  const std::optional<std::uint64_t> bytes = byte_count(*extents, size_bytes(*dtype));
+  const std::optional<std::uint64_t> bytes = byte_count(*extents, size_bytes(entry.dtype));
   if (!bytes || entry.end < entry.begin || *bytes != entry.end - entry.begin) {
     throw file_error(path, "gives tensor '{}' another size than its shape", name);
   }

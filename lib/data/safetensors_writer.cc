@@ -3,6 +3,7 @@
 #include <set>
 
 #include "core/files.h"
+#include "core/ranges.h"
 #include "data/safetensors_dtype.h"
 #include "data/tensor_files.h"
 
@@ -10,11 +11,9 @@ namespace halfstep::data {
 namespace {
 
 std::string_view type_name(DType dtype) {
-  for (const SafetensorsType& type : k_safetensors_types) {
-    if (type.dtype == dtype) return type.name;
-  }
-  require(false, "{} in a safetensors file", name(dtype));
-  return {};
+  const auto* type = find_or_null(k_safetensors_types, dtype, &SafetensorsType::dtype);
+  require(type != nullptr, "{} in a safetensors file", name(dtype));
+  return type->name;
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ constexpr std::array<std::int64_t, 4> k_clip{8, 28, 28, 1};
 
 constexpr std::array k_sets{
     SetDef{.name = "cifar10",
-           .load = load_cifar10_set,
+           .load = load_cifar_set,
            .files = k_cifar10_files,
            .folder = "cifar-10-batches-bin",
            .sample_shape = k_colour32,
@@ -101,7 +101,7 @@ constexpr std::array k_sets{
                      "https://www.cs.toronto.edu/~kriz/cifar.html",
            .licence = "not stated by the source, which asks to cite the report above"},
     SetDef{.name = "cifar100",
-           .load = load_cifar100_set,
+           .load = load_cifar_set,
            .files = k_cifar100_files,
            .folder = "cifar-100-binary",
            .sample_shape = k_colour32,
@@ -177,26 +177,22 @@ constexpr std::string_view format_name(DataFormat format) {
   return config::name_of(format, config::k_data_formats);
 }
 
+/// The format in which the known set of the same name is stored.
+constexpr SetDef format_of_set(DataFormat format, std::string_view doc) {
+  SetDef def = *find_or_null(k_sets, format_name(format), &SetDef::name);
+  def.remedy = def.origin = def.licence = "";
+  def.doc = doc;
+  return def;
+}
+
 constexpr std::array k_formats{
-    SetDef{.name = format_name(DataFormat::cifar10),
-           .load = load_cifar10_set,
-           .files = k_cifar10_files,
-           .folder = "cifar-10-batches-bin",
-           .sample_shape = k_colour32,
-           .classes = 10,
-           .class_names = k_cifar10_names,
-           .doc = "A folder with the binary version of CIFAR-10: of each sample a byte for the "
-                  "class and 3072 bytes for the channels one after the other."},
-    SetDef{.name = format_name(DataFormat::cifar100),
-           .load = load_cifar100_set,
-           .files = k_cifar100_files,
-           .folder = "cifar-100-binary",
-           .sample_shape = k_colour32,
-           .classes = 100,
-           .class_names = k_cifar100_names,
-           .doc = "A folder with the binary version of CIFAR-100: of each sample a byte for the "
+    format_of_set(DataFormat::cifar10,
+                  "A folder with the binary version of CIFAR-10: of each sample a byte for the "
+                  "class and 3072 bytes for the channels one after the other."),
+    format_of_set(DataFormat::cifar100,
+                  "A folder with the binary version of CIFAR-100: of each sample a byte for the "
                   "coarse class, which is not used, one for the fine class, and 3072 bytes for the "
-                  "channels one after the other."},
+                  "channels one after the other."),
     SetDef{.name = format_name(DataFormat::csv),
            .load = load_csv_set,
            .files = k_csv_files,
@@ -228,13 +224,9 @@ constexpr std::array k_formats{
            .classes = 10,
            .class_names = k_digits},
     // The same set by its full name.
-    SetDef{.name = format_name(DataFormat::synthetic_digits),
-           .load = load_synthetic_digits,
-           .sample_shape = k_grey28,
-           .classes = 10,
-           .class_names = k_digits,
-           .doc = "No files: digits drawn by halfstep, the same in every run, as many as "
-                  "data.train_samples and data.test_samples say."},
+    format_of_set(DataFormat::synthetic_digits,
+                  "No files: digits drawn by halfstep, the same in every run, as many as "
+                  "data.train_samples and data.test_samples say."),
     SetDef{.name = format_name(DataFormat::text),
            .load = load_text_set,
            .doc = "A text, or a folder with texts whose names end in .txt, plain or compressed "
@@ -242,21 +234,15 @@ constexpr std::array k_formats{
                   "words; the labels are the tokens that follow."},
 };
 
-const SetDef* find(std::span<const SetDef> rows, std::string_view name) {
-  return find_or_null(rows, name, &SetDef::name);
-}
-
-std::vector<std::string> names(std::span<const SetDef> rows) {
-  return mapped<std::string>(rows, &SetDef::name);
-}
-
 }  // namespace
 
 std::span<const SetDef> named_sets() { return k_sets; }
 std::span<const SetDef> formats() { return k_formats; }
-const SetDef* find_set(std::string_view name) { return find(k_sets, name); }
-const SetDef* find_format(std::string_view name) { return find(k_formats, name); }
-std::vector<std::string> dataset_names() { return names(k_sets); }
-std::vector<std::string> dataset_formats() { return names(k_formats); }
+const SetDef* find_set(std::string_view name) { return find_or_null(k_sets, name, &SetDef::name); }
+const SetDef* find_format(std::string_view name) {
+  return find_or_null(k_formats, name, &SetDef::name);
+}
+std::vector<std::string> dataset_names() { return mapped<std::string>(k_sets, &SetDef::name); }
+std::vector<std::string> dataset_formats() { return mapped<std::string>(k_formats, &SetDef::name); }
 
 }  // namespace halfstep::data

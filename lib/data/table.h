@@ -71,8 +71,7 @@ Dataset load_csv_set(const SetDef&, const DataOptions&, std::span<const std::str
 /// without options.text, and for a split without a window.
 Dataset load_text_set(const SetDef&, const DataOptions&, std::span<const std::string> files);
 Dataset load_npz_set(const SetDef&, const DataOptions&, std::span<const std::string> files);
-Dataset load_cifar10_set(const SetDef&, const DataOptions&, std::span<const std::string> files);
-Dataset load_cifar100_set(const SetDef&, const DataOptions&, std::span<const std::string> files);
+Dataset load_cifar_set(const SetDef&, const DataOptions&, std::span<const std::string> files);
 Dataset load_synthetic_digits(const SetDef&,
                               const DataOptions&,
                               std::span<const std::string> files);

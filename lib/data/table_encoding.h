@@ -47,7 +47,7 @@ std::vector<std::int64_t> whole_rows(const CsvFile& file,
 
 /// The values of the target, sorted: as numbers if all are numbers. Nothing where they are values
 /// to predict: if `of_values` says so, otherwise if there are other numbers than a few integers.
-/// Errors: UserError(data) for as many classes as no target has.
+/// Errors: UserError(data) where the loss is one of classes and there are too many values.
 std::vector<std::string> find_classes(const CsvFile& file,
                                       const config::TableSpec& spec,
                                       std::span<const std::int64_t> rows,

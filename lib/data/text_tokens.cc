@@ -126,11 +126,7 @@ std::vector<std::int32_t> TokenIds::operator()(std::string_view text) const {
 }
 
 std::string prepared(std::string_view text, const TextSpec& spec) {
-  std::string read(text);
-  if (spec.lowercase) {
-    for (char& c : read) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  return read;
+  return spec.lowercase ? lower_case(text) : std::string(text);
 }
 
 std::string text_of(std::span<const std::int64_t> ids, const TextVocabulary& vocabulary) {
@@ -169,7 +165,7 @@ std::string read_text(const std::string& path, TextTokens tokens) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
   std::string text = without_mark(bytes, path);
-  const FileKind kind = file_kind(std::span(bytes).first(std::min(bytes.size(), k_kind_bytes)));
+  const FileKind kind = file_kind(bytes);
   const bool other_kind = !kind.name.empty() && !kind.name.starts_with("text");
   const std::string_view all = text;
   for (std::size_t at = 0; at < all.size();) {

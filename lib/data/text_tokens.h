@@ -16,8 +16,8 @@
 
 namespace halfstep::data {
 
-/// The tokens by id. Of bytes the id is the value; of others the first name is that of all unknown
-/// tokens, behind that of padding where texts are padded.
+/// The tokens by id. The id of a byte is its value. Of characters and words, the first name stands
+/// for all unknown tokens; where texts are padded, the name of padding comes before it.
 struct TextVocabulary {
   config::TextTokens tokens = config::TextTokens::byte;
   std::vector<std::string> names{};  ///< by id; empty: bytes
@@ -49,7 +49,7 @@ class TokenIds {
   std::int32_t unknown_ = 0;
 };
 
-/// A text as its spec reads it: with small letters where it says so.
+/// The text, with A to Z in lower case where the spec asks for it.
 std::string prepared(std::string_view text, const config::TextSpec& spec);
 
 /// The text that ids stand for, without padding; words are separated by blanks.

@@ -26,6 +26,20 @@ class Record {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
     return *this;
   }
+  /// The fields that the header of an entry and its row in the directory share.
+  Record& add(const ZipEntry& entry, bool zip64, std::uint16_t zip64_bytes) {
+    const auto size = zip64 ? k_in_zip64 : static_cast<std::uint32_t>(entry.size);
+    return add(zip64 ? k_version_zip64 : k_version)
+        .add(std::uint16_t{0})  // flags
+        .add(std::uint16_t{0})  // stored
+        .add(std::uint16_t{0})  // time
+        .add(k_date)
+        .add(entry.crc)
+        .add(size)
+        .add(size)
+        .add(static_cast<std::uint16_t>(entry.name.size()))
+        .add(zip64 ? zip64_bytes : std::uint16_t{0});
+  }
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
@@ -52,20 +66,8 @@ void ZipWriter::add(const std::string& name,
   }
   entry.stored_size = entry.size;
   const bool zip64 = entry.size >= zip64_from_;
-  const auto size32 = zip64 ? k_in_zip64 : static_cast<std::uint32_t>(entry.size);
   Record local;
-  local.add(std::uint32_t{0x04034b50})
-      .add(zip64 ? k_version_zip64 : k_version)
-      .add(std::uint16_t{0})  // flags
-      .add(std::uint16_t{0})  // stored
-      .add(std::uint16_t{0})  // time
-      .add(k_date)
-      .add(entry.crc)
-      .add(size32)
-      .add(size32)
-      .add(static_cast<std::uint16_t>(name.size()))
-      .add(static_cast<std::uint16_t>(zip64 ? 20 : 0))
-      .add(std::string_view(name));
+  local.add(std::uint32_t{0x04034b50}).add(entry, zip64, 20).add(std::string_view(name));
   if (zip64) local.add(std::uint16_t{1}).add(std::uint16_t{16}).add(entry.size).add(entry.size);
   write(local.bytes());
   for (const std::span<const std::byte> part : parts) write(part);
@@ -76,27 +78,15 @@ void ZipWriter::commit() {
   const std::uint64_t start = offset_;
   for (const ZipEntry& entry : entries_) {
     const bool zip64 = entry.size >= zip64_from_ || entry.header_offset >= zip64_from_;
-    const auto narrow = [&](std::uint64_t value) {
-      return zip64 ? k_in_zip64 : static_cast<std::uint32_t>(value);
-    };
     Record record;
     record.add(std::uint32_t{0x02014b50})
         .add(zip64 ? k_version_zip64 : k_version)
-        .add(zip64 ? k_version_zip64 : k_version)
-        .add(std::uint16_t{0})  // flags
-        .add(std::uint16_t{0})  // stored
-        .add(std::uint16_t{0})  // time
-        .add(k_date)
-        .add(entry.crc)
-        .add(narrow(entry.size))
-        .add(narrow(entry.size))
-        .add(static_cast<std::uint16_t>(entry.name.size()))
-        .add(static_cast<std::uint16_t>(zip64 ? 28 : 0))
+        .add(entry, zip64, 28)
         .add(std::uint16_t{0})  // comment
         .add(std::uint16_t{0})  // disk
         .add(std::uint16_t{0})  // internal attributes
         .add(std::uint32_t{0})  // external attributes
-        .add(narrow(entry.header_offset))
+        .add(zip64 ? k_in_zip64 : static_cast<std::uint32_t>(entry.header_offset))
         .add(std::string_view(entry.name));
     if (zip64) {
       record.add(std::uint16_t{1})
