@@ -55,16 +55,11 @@ void describe_nonfinite(Fields& f, NonfiniteMap& nonfinite) {
   f("nonfinite", nonfinite, "numbers that are not finite, by path: the reports have null there");
 }
 
-void describe_metrics(Fields& f,
-                      std::string_view name,
-                      std::optional<MetricsBlock>& metrics,
-                      std::string_view doc) {
-  f(name,
-    metrics,
-    {.doc = doc,
-     .each = "a metric over the samples",
-     .key = "loss",
-     .key_doc = "mean over the samples"});
+FieldOptions metrics_options(std::string_view doc) {
+  return {.doc = doc,
+          .each = "a metric over the samples",
+          .key = "loss",
+          .key_doc = "mean over the samples"};
 }
 
 MetricsBlock metrics_block(const train::Metrics& metrics) {

@@ -25,10 +25,8 @@ using MetricsBlock = std::map<std::string, std::optional<double>>;
 void describe_kind(Fields& f, std::string_view kind);
 /// `nonfinite`, the last member of a report.
 void describe_nonfinite(Fields& f, NonfiniteMap& nonfinite);
-void describe_metrics(Fields& f,
-                      std::string_view name,
-                      std::optional<MetricsBlock>& metrics,
-                      std::string_view doc);
+/// The options of a field that is a MetricsBlock.
+FieldOptions metrics_options(std::string_view doc);
 MetricsBlock metrics_block(const train::Metrics& metrics);
 
 /// A warning or a hint.

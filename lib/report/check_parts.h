@@ -32,7 +32,8 @@ class Member {
   void must(bool holds, fmt::format_string<Args...> message, Args&&... args) const {
     if (!holds) found_->push_back({path_, fmt::format(message, std::forward<Args>(args)...)});
   }
-  /// `given`, the value here, is `wanted`, which follows from `source`: see agrees().
+  /// A violation unless agrees(given, wanted): the value here, and the one that follows from
+  /// `source`.
   void must_agree(Number given,
                   Number wanted,
                   std::string_view source,
@@ -57,7 +58,7 @@ void check_exit_code(const std::string& status,
 void check_history(const History& history, const Member& at);
 /// Columns of one length, steps in order, an interval each.
 void check_step_history(const StepColumns& history, const Member& at);
-/// The ends of an interval are in order; nothing is fine.
+/// The ends of an interval, where there is one, are in order.
 void check_interval(const std::optional<Interval>& interval, const Member& at);
 /// Percentiles rise; there are times exactly where steps were counted; the histogram counts them
 /// all.
@@ -67,7 +68,7 @@ void check_step_time(const StepTime& time, const Member& at);
 std::uint64_t sum_of(const std::vector<std::int64_t>& counts);
 
 /// Whether two numbers are the same except for rounding, 1e-8 of their size for each of `terms`
-/// numbers that are summed, in whatever order. Nothing is the same as nothing.
+/// numbers that are summed, in whatever order. An absent number agrees with an absent one only.
 bool agrees(Number a, Number b, std::size_t terms = 1);
 
 }  // namespace halfstep::report

@@ -108,9 +108,9 @@ void ComparedRunBlock::fields(Fields& f) {
   f("steps", steps, "steps");
   f("skipped_steps", skipped_steps, "batches whose update was left out");
   f("retried_steps", retried_steps, "attempts repeated with a lower scale");
-  describe_metrics(f, "train", train, "of the last epoch while training");
-  describe_metrics(f, "val", val, "on the validation split after the last epoch");
-  describe_metrics(f, "test", test, "on the test split at the end");
+  f("train", train, metrics_options("of the last epoch while training"));
+  f("val", val, metrics_options("on the validation split after the last epoch"));
+  f("test", test, metrics_options("on the test split at the end"));
   f("history", history, "one value per epoch in every column");
   f("step_history",
     step_history,

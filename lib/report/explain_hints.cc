@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include "config/warning_codes.h"
@@ -12,6 +13,7 @@
 #include "graph/op_handles.h"
 #include "nn/step_graph.h"
 #include "precision/rewrite.h"
+#include "report/context.h"
 #include "report/explain_report.h"
 #include "report/explain_text.h"
 #include "report/matrix_unit.h"
@@ -232,9 +234,7 @@ std::vector<Remark> hints(train::Session& session, const Explanation& e) {
     cast_hint(context);
     epsilon_hints(context);
   }
-  for (const config::Warning& w : session.warnings()) {
-    found.push_back({w.code, to_string(w.where), w.message});
-  }
+  std::ranges::move(remarks(session.warnings()), std::back_inserter(found));
   return found;
 }
 

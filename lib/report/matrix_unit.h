@@ -33,7 +33,7 @@ int compute_capability(std::string_view arch);
 /// with float32 accumulation; nothing when matmuls are computed in float32 instead.
 std::optional<MatrixUnit> matrix_unit(std::string_view arch, DType dtype);
 
-/// How values of a 16-bit dtype are multiplied there, where not by instructions for the dtype; "".
+/// How a processor without instructions for a 16-bit dtype multiplies it; "" for one that has them.
 std::string_view half_caveat(std::string_view arch, DType dtype);
 
 }  // namespace halfstep::report

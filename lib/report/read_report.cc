@@ -1,14 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <memory>
 
 #include "core/error.h"
+#include "core/files.h"
 #include "report/any_report.h"
 #include "report/run_files.h"
 
@@ -25,27 +21,6 @@ constexpr JsonLimits k_limits{.depth = 200, .values = 8'000'000, .comparisons = 
                               int line = 0,
                               int col = 0) {
   throw UserError(ErrorKind::data, {path, line, col, ""}, why);
-}
-
-/// The contents of a file up to the largest size of a report; pipes are read too.
-std::string read_bounded(const std::string& path) {
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rbe"));
-  if (!file) fail_report(path, std::string("cannot open: ") + std::strerror(errno));
-  std::string text;
-  std::array<char, 1 << 16> block;
-  while (const std::size_t n = std::fread(block.data(), 1, block.size(), file.get())) {
-    text.append(block.data(), n);
-    if (text.size() > k_most_bytes) {
-      fail_report(path,
-                  fmt::format("is larger than {} MiB, so it is no report", k_most_bytes >> 20));
-    }
-  }
-  if (std::ferror(file.get()) != 0)
-    fail_report(path, std::string("cannot read: ") + std::strerror(errno));
-  return text;
 }
 
 /// "line 3, column 7: syntax error ..." without the library's own prefix.
@@ -76,7 +51,10 @@ std::string report_file(const std::string& path) {
 
 Json read_report(const std::string& path) {
   const std::string file = report_file(path);
-  const std::string text = read_bounded(file);
+  const std::string text = read_file(file, k_most_bytes + 1);
+  if (text.size() > k_most_bytes) {
+    fail_report(file, fmt::format("is larger than {} MiB, so it is no report", k_most_bytes >> 20));
+  }
   if (text.empty()) fail_report(file, "is empty");
   if (const std::string excess = find_excess(text, k_limits); !excess.empty()) {
     fail_report(file, excess + ", so it is no report");

@@ -27,12 +27,7 @@ void EvalReport::fields(Fields& f) {
   f("weights_hash", weights_hash, "of the weights");
   f("samples", samples, {.doc = "evaluated", .min = 1});
   f("seconds", seconds, "s");
-  f("metrics",
-    metrics,
-    {.doc = "over all samples",
-     .each = "a metric over the samples",
-     .key = "loss",
-     .key_doc = "mean over the samples"});
+  f("metrics", metrics, metrics_options("over all samples"));
   f("classes", classes, "results per class; null without classes");
   f("outputs",
     outputs,

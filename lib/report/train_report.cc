@@ -158,7 +158,7 @@ void TrainReport::fields(Fields& f) {
   f("memory", memory, "memory, in bytes");
   f("loss_scale", loss_scale, "loss scaling");
   f("numerics", numerics, "what rounding to 16 bits loses; null when not sampled");
-  describe_metrics(f, "test", test, "on the test split, once, at the end; null without one");
+  f("test", test, metrics_options("on the test split, once, at the end; null without one"));
   f("test_classes",
     test_classes,
     {.doc = "results per class; null without classes", .may_lack = true});

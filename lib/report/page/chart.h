@@ -37,8 +37,7 @@ struct LineChart {
   std::vector<Mark> marks = {};
 };
 
-/// An interval with a point in it. Without an interval the point is alone; without a value the
-/// interval does.
+/// An interval, drawn as a line, and a value in it, drawn as a point. Each may be absent (null).
 struct Range {
   std::string name;
   int color = 0;
