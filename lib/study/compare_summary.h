@@ -17,7 +17,7 @@ struct RunRecord {
   std::vector<BlockedStep> steps;   ///< steady ones
   std::vector<double> losses;       ///< of each batch
   std::vector<std::uint8_t> right;  ///< 1 for each correctly predicted example, in file order
-  /// The runs with which it took turns have the same; blocks of others are not paired.
+  /// Equal for runs that took turns with each other; only blocks of such runs are paired.
   std::string turns = {};
 };
 

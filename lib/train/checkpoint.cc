@@ -12,6 +12,7 @@
 #include "core/files.h"
 #include "core/hash.h"
 #include "core/log.h"
+#include "core/ranges.h"
 #include "data/tensor_files.h"
 
 namespace halfstep::train {
@@ -84,7 +85,7 @@ std::vector<fs::path> foreign_files(const fs::path& folder) {
   if (fs::is_symlink(folder, error)) return found;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
-    if (std::find(k_files.begin(), k_files.end(), name) == k_files.end()) found.push_back(entry);
+    if (!contains(k_files, name)) found.push_back(entry);
   }
   return found;
 }
@@ -232,14 +233,12 @@ std::string save_checkpoint(const std::string& run_dir,
   fs::remove_all(temporary, error);
   make_folder(temporary);
   try {
-    data::write_safetensors(
-        join(temporary, k_model), tensors(state, graph::in_weights), {{"format", "halfstep"}});
-    data::write_safetensors(
-        join(temporary, k_optimizer), tensors(state, in_optimizer), {{"format", "halfstep"}});
-    if (!best.empty()) {
-      data::write_safetensors(
-          join(temporary, k_best), name_best(state, best), {{"format", "halfstep"}});
-    }
+    const auto write = [&](std::string_view file, std::span<const data::NamedTensor> content) {
+      data::write_safetensors(join(temporary, file), content, {{"format", "halfstep"}});
+    };
+    write(k_model, tensors(state, graph::in_weights));
+    write(k_optimizer, tensors(state, in_optimizer));
+    if (!best.empty()) write(k_best, name_best(state, best));
     write_file_atomically(join(temporary, k_progress), to_json(progress));
     write_file_atomically(join(temporary, k_done), checksums(temporary));
     // Files of the user in the folder of that name are copied: a kill before the exchange leaves
@@ -292,8 +291,7 @@ bool is_checkpoint_folder(std::string_view folder) {
 }
 
 bool is_checkpoint_file(std::string_view folder, std::string_view file) {
-  return is_checkpoint_folder(folder) &&
-         std::find(k_files.begin(), k_files.end(), file) != k_files.end();
+  return is_checkpoint_folder(folder) && contains(k_files, file);
 }
 
 void prune_checkpoints(const std::string& run_dir, std::int64_t keep) {

@@ -16,8 +16,8 @@
 
 namespace halfstep::train {
 
-/// Seconds by which a checkpoint may be due or too costly; of several ranks, which decide together
-/// and without clocks, 0.
+/// The times that decide whether a checkpoint is due, in seconds. Both are 0 in a run of several
+/// ranks, which have to decide alike and whose clocks differ.
 struct CheckpointSeconds {
   double since_last = 0;
   double to_write = 0;  ///< the last one took this long; 0 for a small one
@@ -35,7 +35,7 @@ class CheckpointSchedule {
   /// Whether a checkpoint is due after `ordinal` batches, the last one of which may have ended an
   /// epoch. Not at the end of training, which writes a checkpoint anyway.
   bool is_due(std::int64_t ordinal, bool epoch_end, const CheckpointSeconds& seconds) const;
-  /// The part of it that depends on time alone.
+  /// Whether one is due by the time since the last one alone.
   bool is_due_by_time(double since_last) const;
 
  private:

@@ -7,6 +7,7 @@
 #include "nn/metric.h"
 #include "train/epoch_sums.h"
 #include "train/session.h"
+#include "train/step_time.h"
 
 namespace halfstep::train {
 namespace {
@@ -41,14 +42,10 @@ constexpr std::int64_t k_no_ordinal = 0;
 /// Classes up to which predictions are counted by class: the counts are quadratic in memory.
 constexpr std::int64_t k_most_confused = 1000;
 
-std::size_t row_bytes(const TensorView& tensor) {
-  return tensor.bytes() / static_cast<std::size_t>(tensor.shape[0]);
-}
-
 /// The address of row `first` along axis 0.
 const std::byte* rows_from(const TensorView& tensor, std::int64_t first) {
   return static_cast<const std::byte*>(tensor.data) +
-         static_cast<std::size_t>(first) * row_bytes(tensor);
+         static_cast<std::size_t>(first) * data::row_bytes(tensor);
 }
 
 /// A pass over samples, in batches of consecutive ones or, where the model carries states through
@@ -82,7 +79,7 @@ class Pass {
   /// The part of a tensor of all samples that the batch has; valid until the next call.
   const std::byte* rows(const TensorView& all) {
     if (is_consecutive()) return rows_from(all, batch_.samples[0]);
-    const std::size_t bytes = row_bytes(all);
+    const std::size_t bytes = data::row_bytes(all);
     const auto* from = static_cast<const std::byte*>(all.data);
     rows_.resize(batch_.samples.size() * bytes);
     for (std::size_t i = 0; i < batch_.samples.size(); ++i) {
@@ -334,7 +331,7 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
   if (ranks != nullptr) add_results(*ranks, pass.carries(), loss, sums, result.outputs);
   result.metrics["loss"] = loss / static_cast<double>(samples);
   set_metric_values(sums, samples, result.metrics);
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.seconds = seconds_since(start);
   return result;
 }
 
@@ -350,7 +347,7 @@ std::vector<Tensor> predict(Session& session, const TensorView& images) {
       const std::string fetch = session.step_spec().outputs[k].named("outputs");
       const TensorView out = plan.fetch(fetch);
       if (i == 0) outputs.emplace_back(out.dtype, out.shape.with(0, images.shape[0]));
-      pass.read(plan, fetch, row_bytes(out), outputs[k].as<std::byte>());
+      pass.read(plan, fetch, data::row_bytes(out), outputs[k].as<std::byte>());
     }
   }
   return outputs;

@@ -34,8 +34,9 @@ class InterruptGuard {
 /// The strongest request so far. A request to exit persists; one for a checkpoint is cleared.
 Request take_request();
 
-/// The requests of `own`, and time_limit from the call on after which the longest interval so far
-/// between two calls (a step, or the validation of an epoch) could end after `limit`.
+/// The requests of `own`, and Request::time_limit as soon as the next call may come after `limit`,
+/// that is if it takes as long as the longest interval between two calls so far (a step, or the
+/// validation of an epoch).
 std::function<Request()> requests_before(std::chrono::steady_clock::time_point limit,
                                          std::function<Request()> own);
 

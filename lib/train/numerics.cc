@@ -51,15 +51,15 @@ class HostTensor {
 
 class Collector {
  public:
-  Collector(NumericsSample& sample, backend::Memory& memory, bool scaled)
-      : sample_(sample), memory_(memory), scaled_(scaled) {}
+  Collector(NumericsSample& sample, backend::Memory& memory, const graph::Graph& graph)
+      : sample_(sample), memory_(memory), graph_(graph) {}
 
   void see(const Node& node,
            std::span<const TensorView> inputs,
            std::span<const TensorView> outputs) {
     if (is_weight_gradient(node)) {
       add(node, node.name, outputs[0], nullptr, 1);
-    } else if (node.is(graph::ops::k_all_finite) && !scaled_) {
+    } else if (node.is(graph::ops::k_all_finite) && !sample_.loss_scale) {
       // Without a loss scale the gradients are measured unscaled.
       for (std::size_t i = 0; i < inputs.size(); ++i) {
         add(node, gradient_name(node, i), inputs[i], nullptr, 1);
@@ -76,11 +76,9 @@ class Collector {
     }
   }
 
-  void set_graph(const graph::Graph& graph) { graph_ = &graph; }
-
  private:
   std::string gradient_name(const Node& check, std::size_t i) const {
-    return value_name(graph_->node(check.inputs[i].node), check.inputs[i].port);
+    return value_name(graph_.node(check.inputs[i].node), check.inputs[i].port);
   }
 
   /// `scale` is the factor in the values of a gradient; nothing for other tensors.
@@ -107,8 +105,7 @@ class Collector {
 
   NumericsSample& sample_;
   backend::Memory& memory_;
-  bool scaled_;
-  const graph::Graph* graph_ = nullptr;
+  const graph::Graph& graph_;
 };
 
 }  // namespace
@@ -130,8 +127,7 @@ NumericsSample collect_numerics(plan::Plan& plan,
                                 std::int64_t ordinal,
                                 std::optional<double> loss_scale) {
   NumericsSample sample{ordinal, loss_scale, {}};
-  Collector collector(sample, *backend.memory, loss_scale.has_value());
-  collector.set_graph(plan.graph());
+  Collector collector(sample, *backend.memory, plan.graph());
   plan.trace([&](const Node& node,
                  std::span<const TensorView> inputs,
                  std::span<const TensorView> outputs) { collector.see(node, inputs, outputs); });

@@ -20,8 +20,8 @@ namespace halfstep::train {
 /// comm::RankLost.
 std::function<Request()> agreed_requests(std::function<Request()> own, comm::Communicator& ranks);
 
-/// The origin that the lowest rank with one found, on all ranks; nothing where none found one. All
-/// ranks call it, each with its own. Blocking. Errors: comm::RankLost.
+/// The non-finite tensor of the lowest rank that found one, on all ranks; nothing where none did.
+/// All ranks call it, each with its own. Blocking. Errors: comm::RankLost.
 std::optional<FirstNonfinite> first_of_ranks(const std::optional<FirstNonfinite>& own,
                                              comm::Communicator& ranks);
 

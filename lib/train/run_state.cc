@@ -8,7 +8,6 @@
 #include "comm/communicator.h"
 #include "config/warning_codes.h"
 #include "core/system.h"
-#include "nn/metric.h"
 #include "train/batch_source.h"
 #include "train/checkpoint.h"
 #include "train/step_time.h"

@@ -8,8 +8,6 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
-#include <map>
-#include <optional>
 #include <set>
 #include <thread>
 #include <utility>

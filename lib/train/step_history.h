@@ -31,8 +31,8 @@ struct StepPoint {
   bool operator==(const StepPoint&) const = default;
 };
 
-/// A counter of a metric, or the metric itself where it is a mean, of each point, summed over the
-/// samples of its batches.
+/// For each point the sum, over the samples of its batches, of a counter of a metric, or of the
+/// metric itself where it is a mean.
 struct MetricSums {
   std::string name;
   std::vector<double> sums;
@@ -68,8 +68,8 @@ struct StepHistory {
   bool operator==(const StepHistory&) const = default;
 };
 
-/// An interval with which a run of `steps` batches needs at most StepHistory::k_most_points, and an
-/// epoch, after which a run may stop early, has about twenty.
+/// The interval of a run of `steps` batches: it then has at most StepHistory::k_most_points, and
+/// about twenty in an epoch, as it may stop early after one.
 std::int64_t step_history_interval(std::int64_t steps, std::int64_t steps_per_epoch);
 
 }  // namespace halfstep::train

@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "nn/metric.h"
 #include "precision/loss_scale.h"
 
 namespace halfstep::train {

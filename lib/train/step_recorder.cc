@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nn/metric.h"
-
 namespace halfstep::train {
 namespace {
 

@@ -12,9 +12,9 @@
 
 namespace halfstep::train {
 
-/// Where nothing is divided, the session's own state; else a copy in host memory, without masters,
-/// whose values the weights have, and with whole slots. `best` are weights of an epoch as
-/// State::weights() gives them, or nothing; they are put together too.
+/// The state of a run with no variable divided among ranks: the session's own where none is, else
+/// a copy in host memory without masters, whose values its weights have. `best` are weights of an
+/// epoch as State::weights() gives them, or nothing; they are put together too.
 class WholeState {
  public:
   /// All ranks construct it at the same point; those that do not `keep` it have an empty copy.
