@@ -92,17 +92,11 @@ std::vector<config::Warning> unknown_variables() {
 LogLevel environment_log_level() {
   const auto word = environment("HALFSTEP_LOG_LEVEL");
   if (!word) return LogLevel::info;
-  struct Row {
-    std::string_view word;
-    LogLevel level;
-  };
-  static constexpr std::array k_rows{Row{"error", LogLevel::error},
-                                     Row{"warning", LogLevel::warning},
-                                     Row{"info", LogLevel::info},
-                                     Row{"debug", LogLevel::debug}};
-  for (const Row& row : k_rows) {
-    if (row.word == *word) return row.level;
-  }
+  static constexpr std::array k_levels{config::Named{LogLevel::error, "error"},
+                                       config::Named{LogLevel::warning, "warning"},
+                                       config::Named{LogLevel::info, "info"},
+                                       config::Named{LogLevel::debug, "debug"}};
+  if (const auto level = config::value_named(*word, k_levels)) return *level;
   throw UserError(ErrorKind::config,
                   {"HALFSTEP_LOG_LEVEL", 0, 0, ""},
                   fmt::format("must be error, warning, info or debug, got '{}'", *word));

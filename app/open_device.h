@@ -34,7 +34,7 @@ backend::Backend open_device(const config::RunSpec& spec,
                              const std::string& run_dir = {},
                              const Ranks* ranks = nullptr);
 
-/// Prints one line on why the device is not a GPU, if `auto` was requested.
+/// Prints the device and why it is not a GPU, where open_device() chose the CPU for want of one.
 void say_device(const backend::Backend& device);
 
 }  // namespace halfstep::app

@@ -66,8 +66,8 @@ struct LoadedConfig {
   std::optional<data::TextVocabulary> text;  ///< likewise
 };
 
-/// Reads the files, the environment's settings and the flags, in this order of precedence, and
-/// checks everything that needs no data, including the model and its shapes, loss, optimizer and
+/// Reads the files, then the settings of the environment, then the flags, of which later ones win.
+/// Checks everything that needs no data, including the model and its shapes, loss, optimizer and
 /// metrics. Errors: UserError(config) with all problems.
 LoadedConfig load_config(const RunOptions& options);
 

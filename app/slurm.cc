@@ -19,8 +19,6 @@
 #include "core/log.h"
 #include "environment.h"
 
-extern char** environ;
-
 namespace halfstep::app {
 namespace {
 

@@ -76,9 +76,9 @@ std::optional<report::RunDirectory> study_directory(const RunOptions& options,
   return directory;
 }
 
-report::RunInfo study_info(std::vector<std::string> configs,
-                           std::vector<std::string> overrides,
-                           const std::optional<report::RunDirectory>& directory) {
+report::RunInfo run_info(std::vector<std::string> configs,
+                         std::vector<std::string> overrides,
+                         const std::optional<report::RunDirectory>& directory) {
   report::RunInfo run;
   run.started_at = utc_now();
   run.directory = directory ? directory->path() : "";

@@ -1,6 +1,6 @@
 #pragma once
 // Code shared by `compare` and `bench`: progress and warnings on stderr, the directory of the
-// report.
+// report. `train` shares run_info().
 
 #include <optional>
 #include <string>
@@ -50,10 +50,10 @@ std::optional<report::RunDirectory> study_directory(const RunOptions& options,
                                                     const config::RunSpec& spec,
                                                     KeepStudy keep);
 
-/// `configs` are the texts of the config files.
-report::RunInfo study_info(std::vector<std::string> configs,
-                           std::vector<std::string> overrides,
-                           const std::optional<report::RunDirectory>& directory);
+/// The facts of a run that starts now. `configs` are the texts of the config files.
+report::RunInfo run_info(std::vector<std::string> configs,
+                         std::vector<std::string> overrides,
+                         const std::optional<report::RunDirectory>& directory);
 
 /// With --strict, rejects warnings of any policy before anything is written or measured. Errors:
 /// UserError(config).

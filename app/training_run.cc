@@ -13,16 +13,14 @@
 #include "backend/cost_model.h"
 #include "backend/cuda/cuda.h"
 #include "core/files.h"
-#include "core/hash.h"
 #include "core/log.h"
-#include "core/system.h"
-#include "environment.h"
 #include "open_device.h"
 #include "ranks.h"
 #include "report/parallel_block.h"
 #include "report/run_files.h"
 #include "report/run_index.h"
 #include "slurm.h"
+#include "study_run.h"
 #include "terminal.h"
 #include "warnings.h"
 
@@ -283,16 +281,10 @@ int train_and_report(const RunOptions& options,
                      const Ranks& ranks) {
   const config::RunSpec& spec = session.spec();
   const backend::Backend& device = session.backend();
-  report::RunInfo run;
-  run.started_at = utc_now();
-  run.directory = directory.path();
-  run.overrides = start.loaded.overrides;
-  run.command = command_words();
-  run.configs = start.loaded.texts;
+  report::RunInfo run = run_info(start.loaded.texts, start.loaded.overrides, start.directory);
   run.slurm = slurm_job();
   run.restart_count = start.resume.checkpoint.empty() ? 0 : restart_count(directory);
   run.rank_count = ranks.alone() ? 1 : ranks.communicator()->size();
-  run.id = Hasher().add(run.started_at).add(directory.path()).add(host_name()).hex().substr(0, 12);
 
   ProgressDisplay display(progress_options(options), spec.training.epochs);
   RunObserver observer(display, directory);

@@ -2,7 +2,6 @@
 // A training run with its directory, reports and progress: the steps of `train`. `--resume`: the
 // checkpoint to resume from, the directory of the run, and the settings that may differ.
 
-#include <optional>
 #include <string>
 #include <vector>
 

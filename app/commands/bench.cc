@@ -76,7 +76,7 @@ int bench(const BenchFlags& state) {
   const backend::Backend device = open_device(loaded.spec);
   const data::Dataset dataset = bench_data(loaded, state.synthetic, device.device != nullptr);
   check_warnings(state.run, options.variants, dataset, device);
-  const report::RunInfo run = study_info(loaded.texts, loaded.overrides, directory);
+  const report::RunInfo run = run_info(loaded.texts, loaded.overrides, directory);
   const report::Context context = report::context(device);
   say_device(device);
   if (directory) directory->begin(loaded.spec, run, context, false);

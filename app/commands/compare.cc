@@ -165,7 +165,7 @@ int compare_policies(const CompareFlags& state) {
   const std::string headline = study::plan_of(options, dataset).headline;
   check_warnings(state.run, options.variants, dataset, device);
   if (shard) return train_one_shard(state, *shard, loaded, options, dataset, device);
-  const report::RunInfo run = study_info(loaded.texts, loaded.overrides, directory);
+  const report::RunInfo run = run_info(loaded.texts, loaded.overrides, directory);
   const report::Context context = report::context(device);
   say_device(device);
   if (directory) directory->begin(loaded.spec, run, context, false);
@@ -264,7 +264,7 @@ int compare_finished(const CompareFlags& state, const std::vector<std::string>& 
     report.gates.push_back(study::evaluate_gate(gate, options, report));
   }
   report::complete(report,
-                   study_info({}, {}, std::nullopt),
+                   run_info({}, {}, std::nullopt),
                    report::context(backend::cpu_backend(available_processors())),
                    std::nullopt);
   std::optional<report::RunDirectory> none;
@@ -286,7 +286,7 @@ int merge(const CompareFlags& state) {
   const LoadedConfig loaded = load_config(given);
   std::optional<report::RunDirectory> directory;
   directory.emplace(state.merge, loaded.spec);
-  const report::RunInfo run = study_info(loaded.texts, merged.config.overrides, directory);
+  const report::RunInfo run = run_info(loaded.texts, merged.config.overrides, directory);
   directory->begin(loaded.spec, run, merged.context, false);
   report::complete(merged.report, run, merged.context, std::move(merged.config));
   const int exit_code =

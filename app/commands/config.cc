@@ -9,6 +9,7 @@
 #include "command.h"
 #include "config/schema.h"
 #include "core/files.h"
+#include "core/ranges.h"
 #include "nn/reference.h"
 #include "nn/step_graph.h"
 #include "plan/prepare_graph.h"
@@ -165,19 +166,17 @@ constexpr std::array k_templates{Template{"mnist-mlp", k_mnist_mlp},
                                  Template{"keras-guide", k_keras_guide}};
 
 int init(const std::string& name, const std::string& out) {
-  std::vector<std::string> known;
-  for (const Template& t : k_templates) {
-    known.emplace_back(t.name);
-    if (t.name != name) continue;
+  if (const Template* found = find_or_null(k_templates, name, &Template::name)) {
     if (out.empty()) {
-      fmt::print("{}", t.text);
+      fmt::print("{}", found->text);
+    } else if (std::filesystem::exists(out)) {
+      throw UserError(ErrorKind::config, {out, 0, 0, ""}, "exists already");
     } else {
-      if (std::filesystem::exists(out))
-        throw UserError(ErrorKind::config, {out, 0, 0, ""}, "exists already");
-      write_file_atomically(out, t.text);
+      write_file_atomically(out, found->text);
     }
     return 0;
   }
+  const auto known = mapped<std::string>(k_templates, &Template::name);
   const std::string hint = did_you_mean(name, known);
   throw UserError(ErrorKind::config,
                   {},

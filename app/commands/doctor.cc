@@ -103,7 +103,7 @@ void try_dtypes(const backend::Backend& device, Findings& found) {
   }
 }
 
-/// Seconds of a sum of so many float32 numbers over all ranks, by the median.
+/// The median time of a sum of `count` float32 numbers over all ranks, in seconds.
 double sum_seconds(comm::Communicator& ranks, std::int64_t count, int repeats) {
   using Clock = std::chrono::steady_clock;
   constexpr int k_warm_up = 2;

@@ -154,8 +154,7 @@ int export_model(const Export& flags) {
   std::vector<Tensor> converted;
   std::vector<data::NamedTensor> tensors;
   for (const plan::State::Entry& entry : session.state().entries()) {
-    if (entry.variable.role != graph::Role::weight && entry.variable.role != graph::Role::statistic)
-      continue;
+    if (!graph::in_weights(entry.variable.role)) continue;
     converted.emplace_back(dtype, entry.tensor.shape());
     convert(entry.tensor.view(), converted.back().view());
     tensors.push_back({entry.variable.name, converted.back().view()});

@@ -129,8 +129,8 @@ struct InputFile {
   bool picture_of_folder = false;
 };
 
-/// The input files, with folders replaced by the texts in them or, of other runs than those of a
-/// text or a table, by the pictures in and below them in the order of their paths.
+/// The input files. In place of a folder: for a run on a text the texts in it, else the pictures in
+/// it and below it, in the order of their paths. A run on a table takes no folder.
 std::vector<InputFile> files_of(std::vector<std::string> inputs,
                                 const std::vector<std::string>& more,
                                 const Preparation& preparation) {

@@ -69,11 +69,10 @@ std::string type_text(const config::FieldDoc& field);
 /// The default, "required" where there is none.
 std::string default_text(const config::FieldDoc& field);
 
-/// The entries named `word`: entries ("conv2d", "optimizer.adam"), keys of a config
-/// ("training.epochs"), arguments ("conv2d.filters", "optimizer.beta_1"), fields of reports
-/// ("report.step_time.median"); if there is none, the keys and arguments, but no fields of reports,
-/// whose last component it is or that have it as a value. List indices are
-/// ignored ("model.layers[0].units"). Empty: no match.
+/// The entries ("conv2d", "optimizer.adam"), keys of a config ("training.epochs"), arguments
+/// ("conv2d.filters", "optimizer.beta_1") and fields of reports ("report.step_time.median") with
+/// the name `word`. Without any, the keys and arguments whose last component is `word` or that take
+/// it as a value. List indices are ignored ("model.layers[0].units"). Empty: no match.
 std::vector<Entry> find_entries(const std::vector<Topic>& topics, std::string_view word);
 
 /// All full names that find_entries accepts.
