@@ -88,7 +88,6 @@ TEST_CASE("device events: time passes between them") {
   device().fill(memory.address(), 1, 1 << 20);
   end->record();
   end->wait();
-  CHECK(end->passed());
   CHECK(end->seconds_since(*begin) >= 0);
 }
 

@@ -50,9 +50,6 @@ struct DeviceFacts {
   int multiprocessors = 0;
   std::size_t total_bytes = 0;
   std::size_t l2_bytes = 0;
-  int clock_mhz = 0;
-  int memory_clock_mhz = 0;
-  int memory_bus_bits = 0;
 };
 
 /// The installed components. Versions are "" for absent ones.
@@ -101,7 +98,6 @@ class Event {
   virtual void record() = 0;
   /// Blocks until the stream has passed the last record() that was not captured.
   virtual void wait() = 0;
-  virtual bool passed() = 0;
   /// Seconds of device time from `begin` to this one; both must have passed.
   virtual double seconds_since(const Event& begin) const = 0;
 };

@@ -44,7 +44,6 @@ class EmulatedEvent final : public Event {
     });
   }
   void wait() override { queue_.drain(passed_); }
-  bool passed() override { return passed_; }
   double seconds_since(const Event& begin) const override {
     const auto& other = dynamic_cast<const EmulatedEvent&>(begin);
     return std::chrono::duration<double>(moment_ - other.moment_).count();

@@ -18,14 +18,6 @@ using real::check;
 // CUDA 13 dropped Volta.
 constexpr int k_lowest_capability = CUDART_VERSION >= 13000 ? 75 : 70;
 
-/// An attribute for information; 0 where the driver does not tell it, as on virtual GPUs.
-int attribute(cudaDeviceAttr name, int device) {
-  int value = 0;
-  if (cudaDeviceGetAttribute(&value, name, device) == cudaSuccess) return value;
-  (void)cudaGetLastError();
-  return 0;
-}
-
 std::string uuid_text(const cudaUUID_t& uuid) {
   std::string text = "GPU-";
   for (const char byte : uuid.bytes)
@@ -41,10 +33,7 @@ DeviceFacts facts_of(int device) {
           .capability = 10 * properties.major + properties.minor,
           .multiprocessors = properties.multiProcessorCount,
           .total_bytes = properties.totalGlobalMem,
-          .l2_bytes = static_cast<std::size_t>(properties.l2CacheSize),
-          .clock_mhz = attribute(cudaDevAttrClockRate, device) / 1000,
-          .memory_clock_mhz = attribute(cudaDevAttrMemoryClockRate, device) / 1000,
-          .memory_bus_bits = properties.memoryBusWidth};
+          .l2_bytes = static_cast<std::size_t>(properties.l2CacheSize)};
 }
 
 std::string too_old(const DeviceFacts& facts) {
@@ -109,12 +98,6 @@ class RealEvent final : public Event {
           "cudaEventRecordWithFlags");
   }
   void wait() override { check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
-  bool passed() override {
-    const cudaError_t status = cudaEventQuery(event_);
-    if (status == cudaErrorNotReady) return false;
-    check(status, "cudaEventQuery");
-    return true;
-  }
   double seconds_since(const Event& begin) const override {
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, dynamic_cast<const RealEvent&>(begin).event_, event_),
