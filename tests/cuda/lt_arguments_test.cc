@@ -40,9 +40,7 @@ TEST_CASE("lt arguments: plain products of all shapes, dtypes and transpositions
   for (int round = 0; round < 150; ++round) {
     MatmulKey key = random_product(random, k_largest);
     if (round % 3 == 1) {
-      key.row_a = (key.transpose_a ? key.m : key.k) + static_cast<std::int64_t>(random.below(5));
       key.row_b = (key.transpose_b ? key.k : key.n) + static_cast<std::int64_t>(random.below(5));
-      key.row_c = key.n + static_cast<std::int64_t>(random.below(5));
     }
     if (round % 3 == 2) {
       key.batch = 3;
@@ -64,10 +62,6 @@ TEST_CASE("lt arguments: plain products of all shapes, dtypes and transpositions
           REQUIRE(std::abs(p.c_at(batch, i, j) - want) <= p.allowed(want));
         }
       }
-    }
-    // The padding between the rows is not written.
-    if (key.batch == 1 && p.row_c() > key.n) {
-      CHECK(p.c_at(0, 0, key.n) == element_as_double(p.before.view(), key.n));
     }
   }
 }

@@ -14,10 +14,6 @@ using backend::cuda::MatmulKey;
 
 double at(const Tensor& tensor, std::int64_t i) { return element_as_double(tensor.view(), i); }
 
-std::int64_t row_or(std::int64_t given, std::int64_t columns) {
-  return given == 0 ? columns : given;
-}
-
 }  // namespace
 
 MatmulKey random_product(RandomStream& random, std::uint64_t largest) {
@@ -38,22 +34,19 @@ ProductCase::ProductCase(const MatmulKey& k, RandomStream& random) : key(k) {
       key.in, elements(key.transpose_a ? key.k : key.m, row_a(), key.stride_a), random);
   b = random_tensor(
       key.in, elements(key.transpose_b ? key.n : key.k, row_b(), key.stride_b), random);
-  c = random_tensor(key.out, elements(key.m, row_c(), key.stride_c), random);
+  c = random_tensor(key.out, elements(key.m, key.n, key.stride_c), random);
   before = c.clone();
   bias = random_tensor(key.out, key.n, random);
   mask = poisoned_tensor(DType::uint8, backend::cuda::mask_bytes(key.m, key.n));
 }
 
-std::int64_t ProductCase::row_a() const {
-  return row_or(key.row_a, key.transpose_a ? key.m : key.k);
-}
 std::int64_t ProductCase::row_b() const {
-  return row_or(key.row_b, key.transpose_b ? key.k : key.n);
+  if (key.row_b != 0) return key.row_b;
+  return key.transpose_b ? key.k : key.n;
 }
-std::int64_t ProductCase::row_c() const { return row_or(key.row_c, key.n); }
 
 std::int64_t ProductCase::c_index(std::int64_t batch, std::int64_t i, std::int64_t j) const {
-  return batch * key.stride_c + i * row_c() + j;
+  return batch * key.stride_c + i * key.n + j;
 }
 
 double ProductCase::c_at(std::int64_t batch, std::int64_t i, std::int64_t j) const {

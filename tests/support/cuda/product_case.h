@@ -20,10 +20,9 @@ struct ProductCase {
 
   ProductCase(const backend::cuda::MatmulKey& key, RandomStream& random);
 
-  /// Elements of the stored rows, from one to the next.
-  std::int64_t row_a() const;
+  /// Elements from a stored row to the next.
+  std::int64_t row_a() const { return key.transpose_a ? key.m : key.k; }
   std::int64_t row_b() const;
-  std::int64_t row_c() const;
 
   std::int64_t c_index(std::int64_t batch, std::int64_t i, std::int64_t j) const;
   double c_at(std::int64_t batch, std::int64_t i, std::int64_t j) const;

@@ -37,8 +37,11 @@ bool dtypes_exist(DType in, DType out) {
 }
 
 /// A row-major [rows, columns] matrix as the equivalent column-major [columns, rows] one.
-LtMatrix stored(
-    DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t row, std::int64_t stride) {
+LtMatrix stored(DType dtype,
+                std::int64_t rows,
+                std::int64_t columns,
+                std::int64_t stride,
+                std::int64_t row = 0) {
   require(row == 0 || row >= columns, "rows of {} elements are {} apart", columns, row);
   return {.dtype = dtype,
           .rows = columns,
@@ -69,14 +72,13 @@ LtArguments lt_arguments(const MatmulKey& key) {
   lt.a = stored(key.in,
                 key.transpose_b ? key.n : key.k,
                 key.transpose_b ? key.k : key.n,
-                key.row_b,
-                key.stride_b);
+                key.stride_b,
+                key.row_b);
   lt.b = stored(key.in,
                 key.transpose_a ? key.k : key.m,
                 key.transpose_a ? key.m : key.k,
-                key.row_a,
                 key.stride_a);
-  lt.d = stored(key.out, key.m, key.n, key.row_c, key.stride_c);
+  lt.d = stored(key.out, key.m, key.n, key.stride_c);
   lt.batch = key.batch;
   lt.epilogue = row.theirs;
   lt.bias_dtype = key.out;

@@ -38,9 +38,7 @@ std::string to_string(const MatmulKey& key) {
                                  key.transpose_b ? "^T" : "",
                                  halfstep::name(key.in),
                                  halfstep::name(key.out));
-  if (key.row_a != 0 || key.row_b != 0 || key.row_c != 0) {
-    text += fmt::format(", rows {}/{}/{}", key.row_a, key.row_b, key.row_c);
-  }
+  if (key.row_b != 0) text += fmt::format(", rows of B {} apart", key.row_b);
   if (key.batch != 1) {
     text +=
         fmt::format(", {} times at {}/{}/{}", key.batch, key.stride_a, key.stride_b, key.stride_c);

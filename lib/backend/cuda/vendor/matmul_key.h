@@ -43,10 +43,7 @@ struct MatmulKey {
   DType out = DType::float32;
   Epilogue epilogue = Epilogue::none;
   Float32Math float32 = Float32Math::ieee;
-  /// Elements from the start of one stored row to the next; 0: dense.
-  std::int64_t row_a = 0;
-  std::int64_t row_b = 0;
-  std::int64_t row_c = 0;
+  std::int64_t row_b = 0;  ///< elements from a stored row of B to the next; 0: dense
   /// Batched matmul: matrices are `stride` elements apart; a stride of 0 uses one matrix for all.
   std::int64_t batch = 1;
   std::int64_t stride_a = 0;

@@ -22,8 +22,7 @@ bool has_mask(Epilogue epilogue) {
 }  // namespace
 
 std::optional<MatmulPadding> padding_of(const MatmulKey& key) {
-  const bool dense = key.row_a == 0 && key.row_b == 0 && key.row_c == 0;
-  if (!is_half(key.in) || key.batch != 1 || !dense) return std::nullopt;
+  if (!is_half(key.in) || key.batch != 1 || key.row_b != 0) return std::nullopt;
   MatmulPadding padding{.key = key};
   MatmulKey& large = padding.key;
   // The extents that are the row length of a matrix.
