@@ -258,15 +258,14 @@ Prepared prepare_assign_add(const NodeView&, const Capabilities&) {
 }
 
 Prepared prepare_gather_batch(const NodeView& node, const Capabilities&) {
-  own::GatherBatchParams p{.from = node.input(0).dtype,
-                           .to = node.output().dtype,
+  own::GatherBatchParams p{.element_bytes = size_bytes(node.output().dtype),
                            .cycle = node.attrs().get<std::int64_t>("steps"),
                            .count = node.attrs().get<std::int64_t>("batch")};
   return launch_on_device([p](const Args& a) mutable {
     p.row_elements = a.in[0].elements() / a.in[0].shape[0];
     p.rows = a.in[0].data;
     p.order = a.in[1].as<std::int32_t>();
-    p.first = a.in[2].as<std::int64_t>();
+    p.ordinal = a.in[2].as<std::int64_t>();
     p.batch = a.out[0].data;
     own::gather_batch(device().stream(), p);
   });

@@ -10,26 +10,22 @@
 
 namespace halfstep::backend::cuda::kernels {
 
-/// batch[i] = rows[order[*first + i]] for i in [0, count): bytes as stored where the dtypes agree
-/// and scale is 1, else values times `scale` with data::Loader's rounding: uint8 multiplied in
-/// double, float32 in float, then rounded to the batch's dtype.
+/// batch[i] = rows[order[at + i]] for i in [0, count), with at = *ordinal modulo `cycle` times
+/// `count`.
 struct GatherBatchParams {
-  DType from{};  ///< uint8, float32, or any dtype that is copied unchanged
-  DType to{};    ///< floating, or `from`
+  std::size_t element_bytes = 0;
   const void* rows = nullptr;
-  const std::int32_t* order = nullptr;  ///< [samples], within the data
-  const std::int64_t* first = nullptr;  ///< index in `order` of the batch's first sample; null: 0
-  std::int64_t cycle = 0;  ///< if not 0, *first is a batch number, taken modulo `cycle`
+  const std::int32_t* order = nullptr;  ///< indices of rows
+  const std::int64_t* ordinal = nullptr;
+  std::int64_t cycle = 1;
   void* batch = nullptr;
   std::int64_t count = 0;
   std::int64_t row_elements = 1;
-  double scale = 1;
 };
 void gather_batch(Stream stream, const GatherBatchParams& params);
 
-/// *ordinal += 1; then batch[i] = rows[order[at + i]] of each tensor, for i in [0, count), with
-/// at = *ordinal modulo `cycle` times `count`. Rows of uint8 may become float32 or 16 bits:
-/// float32(x) * scale in float32, rounded. One launch, by words of up to 16 bytes.
+/// *ordinal += 1; then a batch of each tensor, as above. Rows of uint8 may become float32 or 16
+/// bits: float32(x) * scale in float32, rounded. One launch, by words of up to 16 bytes.
 struct NextBatchParams {
   static constexpr std::size_t k_max_tensors = 4;
   struct Rows {

@@ -13,15 +13,14 @@ constexpr std::size_t k_kept_log = 4;
 
 Work prepare_gather_batch(const Facts& node, const Machine& machine) {
   const Shape& rows = node.input(0).shape;
-  kernels::GatherBatchParams params{.from = node.input(0).dtype,
-                                    .to = node.output().dtype,
+  kernels::GatherBatchParams params{.element_bytes = size_bytes(node.output().dtype),
                                     .cycle = node.attrs.get<std::int64_t>("steps"),
                                     .count = node.attrs.get<std::int64_t>("batch"),
                                     .row_elements = rows.elements(1, rows.rank())};
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
     params.rows = a.in[0];
     params.order = a.input<std::int32_t>(1);
-    params.first = a.input<std::int64_t>(2);
+    params.ordinal = a.input<std::int64_t>(2);
     params.batch = a.out[0];
     kernels::gather_batch(stream, params);
   }};
