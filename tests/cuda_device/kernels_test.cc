@@ -13,15 +13,20 @@
 
 #include "backend/cuda/kernels/cast.h"
 #include "cuda_device/device.h"
-#include "cuda_device/kernel_rows.h"
+#include "cuda_device/plugin_kernels.h"
 
 namespace halfstep::testing {
+namespace {
+
+backend::Capabilities here() { return {.compute_capability = device().device().capability}; }
+
+}  // namespace
 
 TEST_CASE("own kernels: each gives what the reference gives in float64") {
   const std::vector<OpCase> cases = all_kernel_cases();
   std::map<std::string_view, int> taken;
-  for (const backend::Kernel& kernel : cuda_kernel_rows()) {
-    taken[kernel.op] += check_against_reference(kernel, {}, cases);
+  for (const backend::Kernel& kernel : plugin_kernels("cuda/")) {
+    taken[kernel.op] += check_against_reference(kernel, here(), cases);
   }
   for (const auto& [op, count] : taken) {
     CAPTURE(op);
@@ -35,8 +40,8 @@ TEST_CASE("own kernels: tensors need no more alignment than their elements" *
   const std::vector<OpCase> cases = all_kernel_cases();
   for (const Begin begin : {Begin::behind_one_element, Begin::behind_16_bytes}) {
     place_tensors(begin);
-    for (const backend::Kernel& kernel : cuda_kernel_rows()) {
-      check_against_reference(kernel, {}, cases);
+    for (const backend::Kernel& kernel : plugin_kernels("cuda/")) {
+      check_against_reference(kernel, here(), cases);
     }
   }
   place_tensors(Begin::aligned);
@@ -93,8 +98,8 @@ TEST_CASE("sanitized kernels: sums, softmax, normalization, tickets" * doctest::
     if (taken[one.op]++ < k_cases) cases.push_back(one);
   }
   int run = 0;
-  for (const backend::Kernel& kernel : cuda_kernel_rows()) {
-    if (sanitized.contains(kernel.name)) run += check_against_reference(kernel, {}, cases);
+  for (const backend::Kernel& kernel : plugin_kernels("cuda/")) {
+    if (sanitized.contains(kernel.name)) run += check_against_reference(kernel, here(), cases);
   }
   CHECK(run > static_cast<int>(sanitized.size()));
   CHECK(tickets_are_zero());
@@ -103,8 +108,8 @@ TEST_CASE("sanitized kernels: sums, softmax, normalization, tickets" * doctest::
 TEST_CASE("sanitized kernels: attention in several tiles" * doctest::skip()) {
   std::vector<OpCase> cases = all_kernel_cases();
   std::erase_if(cases, [](const OpCase& c) { return c.name.find("blocks") == std::string::npos; });
-  for (const backend::Kernel& kernel : attention_rows()) {
-    CHECK(check_against_reference(kernel, {}, cases) > 10);
+  for (const backend::Kernel& kernel : plugin_kernels("cuda/attention")) {
+    CHECK(check_against_reference(kernel, here(), cases) > 10);
   }
 }
 

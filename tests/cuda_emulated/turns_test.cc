@@ -5,7 +5,7 @@
 #include <ostream>
 
 #include "backend/cuda/kernels/shim/cpu.h"
-#include "cuda_device/kernel_rows.h"
+#include "cuda_device/plugin_kernels.h"
 #include "support/kernels.h"
 #include "support/tolerance.h"
 
@@ -14,7 +14,7 @@ namespace halfstep::testing {
 TEST_CASE("own kernels: the order in which threads take their turns changes no bit") {
   namespace shim = backend::cuda::kernels::shim;
   const std::vector<OpCase> cases = all_kernel_cases();
-  for (const backend::Kernel& kernel : cuda_kernel_rows()) {
+  for (const backend::Kernel& kernel : plugin_kernels("cuda/")) {
     const OneKernel one(kernel, {});
     for (const OpCase& c : cases) {
       if (c.op != kernel.op) continue;

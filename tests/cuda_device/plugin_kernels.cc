@@ -1,0 +1,144 @@
+#include "cuda_device/plugin_kernels.h"
+
+#include <array>
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "backend/cuda/kernels/few_taps.h"
+#include "backend/cuda/node_description.h"
+#include "backend/cuda/plugin/prepare.h"
+#include "backend/cuda/rows.h"
+#include "cuda_device/device.h"
+#include "graph/op_handles.h"
+
+namespace halfstep::testing {
+namespace {
+
+namespace plugin = backend::cuda::plugin;
+
+Begin g_begin = Begin::aligned;
+
+std::size_t offset_of(DType dtype) {
+  if (g_begin == Begin::aligned) return 0;
+  return g_begin == Begin::behind_one_element ? size_bytes(dtype) : 16;
+}
+
+/// Tensors on the device.
+class Copies {
+ public:
+  /// `holds` a copy of the elements, or is full of NaN.
+  explicit Copies(std::span<const TensorView> tensors, bool holds) : host_(tensors) {
+    for (const TensorView& tensor : tensors) {
+      TensorView& view = views_.emplace_back(tensor);
+      view.data = nullptr;
+      if (tensor.bytes() == 0) continue;
+      const std::size_t shift = offset_of(tensor.dtype);
+      const OnDevice& memory = memory_.emplace_back(tensor.bytes() + shift);
+      view.data = static_cast<std::byte*>(memory.address()) + shift;
+      if (holds) device().upload(view.data, tensor.data, tensor.bytes());
+    }
+  }
+
+  std::span<const TensorView> views() const { return views_; }
+  void read_back() const {
+    for (std::size_t i = 0; i < host_.size(); ++i) {
+      if (host_[i].bytes() == 0) continue;
+      device().download(host_[i].data, views_[i].data, host_[i].bytes());
+    }
+    device().synchronize();
+  }
+
+ private:
+  std::span<const TensorView> host_;
+  std::deque<OnDevice> memory_;
+  std::vector<TensorView> views_;
+};
+
+/// A launch of the plugin's code on device memory, and its copies from and to the host.
+backend::Prepared on_device(const plugin::Work& work) {
+  return backend::launch([work](const backend::Args& args) {
+    // Variables arrive as inputs and may have been written.
+    const Copies in(args.in, true);
+    const Copies out(args.out, false);
+    const OnDevice workspace(work.workspace_bytes);
+    std::vector<const void*> from;
+    std::vector<void*> to;
+    for (const TensorView& view : in.views()) from.push_back(view.data);
+    for (const TensorView& view : out.views()) to.push_back(view.data);
+    work.run({from.data(), to.data(), static_cast<std::byte*>(workspace.address())});
+    in.read_back();
+    out.read_back();
+  });
+}
+
+/// The plugin's code by the names of its kernels.
+const std::map<std::string_view, plugin::Prepare>& plugin_code() {
+  static const auto k_code = [] {
+    std::map<std::string_view, plugin::Prepare> code;
+    for (const auto& family : {plugin::ahead_rows(),
+                               plugin::array_rows(),
+                               plugin::attention_rows(),
+                               plugin::elementwise_rows(),
+                               plugin::fused_product_rows(),
+                               plugin::layer_rows(),
+                               plugin::product_rows(),
+                               plugin::random_rows(),
+                               plugin::recurrent_rows(),
+                               plugin::reduce_rows(),
+                               plugin::update_rows()}) {
+      for (const plugin::Row& row : family) code[row.name] = row.prepare;
+    }
+    return code;
+  }();
+  return k_code;
+}
+
+/// Prepares a node by kernel number `i` of backend/cuda/rows.h.
+template <std::size_t i>
+backend::Prepared prepare(const backend::NodeView& node, const backend::Capabilities&) {
+  static const plugin::Machine k_machine{.vendor = device(), .tickets = tickets()};
+  const plugin::Prepare code = plugin_code().at(backend::cuda::rows()[i].name);
+  const backend::cuda::NodeDescription description(node);
+  return on_device(code(plugin::Facts(description.node()), k_machine));
+}
+
+/// Kernel::prepare is not told its kernel, so each has a function.
+template <std::size_t... i>
+constexpr auto prepare_functions(std::index_sequence<i...>) {
+  return std::array{prepare<i>...};
+}
+constexpr auto k_prepare = prepare_functions(std::make_index_sequence<256>());
+
+/// The own kernels of convolutions also where cuDNN's take less time.
+backend::Accepts each_convolution(const backend::NodeView& node, const backend::Capabilities&) {
+  using backend::cuda::kernels::FewTaps;
+  const bool is_gradient = node.node.is(graph::ops::k_conv2d_backprop_filter);
+  const Shape& filter = is_gradient ? node.output().shape : node.input(1).shape;
+  const DType dtype = node.output().dtype;
+  const bool fits = (is_gradient || filter.elements(0, 3) <= FewTaps::k_most) &&
+                    filter[2] == node.input(0).shape.back() &&
+                    (dtype == DType::float32 || is_half(dtype));
+  return fits ? backend::Accepts::yes() : backend::Accepts::no("cuDNN's alone");
+}
+
+}  // namespace
+
+std::vector<backend::Kernel> plugin_kernels(std::string_view prefix) {
+  std::vector<backend::Kernel> kernels;
+  const auto rows = backend::cuda::rows();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    backend::Kernel kernel = rows[i];
+    if (!plugin_code().contains(kernel.name) || !kernel.name.starts_with(prefix)) continue;
+    kernel.prepare = k_prepare.at(i);
+    if (kernel.name == "cuda/convolution" || kernel.name == "cuda/filter_gradient") {
+      kernel.accepts = each_convolution;
+    }
+    kernels.push_back(kernel);
+  }
+  return kernels;
+}
+
+void place_tensors(Begin begin) { g_begin = begin; }
+
+}  // namespace halfstep::testing
