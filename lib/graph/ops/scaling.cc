@@ -32,15 +32,29 @@
 // Source: Keras 3, keras.optimizers.schedules. Keras's CosineDecay with warmup_target has
 // warmup_start = its initial_learning_rate and base = warmup_target.
 
+#include "graph/ops/scaling.h"
+
 #include <fmt/core.h>
 
 #include <array>
 
-#include "core/ranges.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::graph::ops {
 namespace {
+
+/// By the number of the ScheduleKind.
+constexpr std::array<std::string_view, 7> k_schedules{"constant",
+                                                      "piecewise_constant",
+                                                      "exponential_decay",
+                                                      "cosine_decay",
+                                                      "cosine_decay_restarts",
+                                                      "inverse_time_decay",
+                                                      "polynomial_decay"};
+
+float real(const Attrs& attrs, std::string_view name) {
+  return static_cast<float>(attrs.get<double>(name));
+}
 
 void expect_scalar(const InferContext& c, std::size_t i) {
   if (c.input(i).shape.elements() == 1) return;
@@ -87,27 +101,19 @@ std::vector<Shape> infer_update_loss_scale(const InferContext& c) {
 }
 
 std::vector<Shape> infer_learning_rate(const InferContext& c) {
-  constexpr std::array<std::string_view, 7> k_kinds{"constant",
-                                                    "piecewise_constant",
-                                                    "exponential_decay",
-                                                    "cosine_decay",
-                                                    "cosine_decay_restarts",
-                                                    "inverse_time_decay",
-                                                    "polynomial_decay"};
   expect_scalar(c, 0);
   const Attrs& attrs = c.node.attrs;
-  const std::string& kind = attrs.get<std::string>("kind");
-  if (!contains(k_kinds, kind)) {
-    throw ShapeError(fmt::format("there is no learning rate schedule '{}'", kind));
-  }
+  const std::string& name = attrs.get<std::string>("kind");
+  const auto kind = schedule_named(name);
+  if (!kind) throw ShapeError(fmt::format("there is no learning rate schedule '{}'", name));
   const auto& boundaries = attrs.get<std::vector<std::int64_t>>("boundaries");
   const auto& values = attrs.get<std::vector<double>>("values");
-  if (kind == "piecewise_constant" && values.size() != boundaries.size() + 1) {
+  const bool pieces = kind == ScheduleKind::piecewise_constant;
+  if (pieces && values.size() != boundaries.size() + 1) {
     throw ShapeError(
         fmt::format("{} boundaries separate {} values", boundaries.size(), values.size()));
   }
-  const bool decays = kind != "constant" && kind != "piecewise_constant";
-  if (decays && attrs.get<std::int64_t>("decay_steps") < 1) {
+  if (!pieces && kind != ScheduleKind::constant && attrs.get<std::int64_t>("decay_steps") < 1) {
     throw ShapeError("decay_steps must be at least 1");
   }
   if (!(attrs.get<double>("t_mul") >= 1)) throw ShapeError("t_mul must be at least 1");
@@ -115,6 +121,39 @@ std::vector<Shape> infer_learning_rate(const InferContext& c) {
 }
 
 }  // namespace
+
+LossScaleRule::LossScaleRule(const Attrs& attrs)
+    : growth_factor(real(attrs, "growth_factor")),
+      backoff_factor(real(attrs, "backoff_factor")),
+      min_scale(real(attrs, "min_scale")),
+      max_scale(real(attrs, "max_scale")),
+      growth_steps(attrs.get<std::int64_t>("growth_steps")),
+      hysteresis(static_cast<std::int32_t>(attrs.get<std::int64_t>("hysteresis"))),
+      grow_on_equal(attrs.get<bool>("grow_on_equal")),
+      guard(attrs.get<bool>("guard")),
+      counts_all(attrs.get<bool>("counts_all")) {}
+
+std::optional<ScheduleKind> schedule_named(std::string_view name) {
+  const auto* found = std::ranges::find(k_schedules, name);
+  if (found == k_schedules.end()) return std::nullopt;
+  return static_cast<ScheduleKind>(found - k_schedules.begin());
+}
+
+Schedule::Schedule(const Attrs& attrs)
+    : kind(schedule_named(attrs.get<std::string>("kind")).value()),
+      base(attrs.get<double>("base")),
+      decay_rate(attrs.get<double>("decay_rate")),
+      alpha(attrs.get<double>("alpha")),
+      t_mul(attrs.get<double>("t_mul")),
+      m_mul(attrs.get<double>("m_mul")),
+      end(attrs.get<double>("end")),
+      power(attrs.get<double>("power")),
+      warmup_start(attrs.get<double>("warmup_start")),
+      warmup_target(attrs.get<double>("warmup_target")),
+      decay_steps(attrs.get<std::int64_t>("decay_steps")),
+      warmup_steps(attrs.get<std::int64_t>("warmup_steps")),
+      staircase(attrs.get<bool>("staircase")),
+      cycle(attrs.get<bool>("cycle")) {}
 
 std::vector<OpDef> scaling_ops() {
   return {

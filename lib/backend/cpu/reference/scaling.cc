@@ -1,12 +1,12 @@
 // The finite check, the loss-scale update and the learning rate. Formulas at the ops' definitions.
 
+#include "graph/ops/scaling.h"
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <cmath>
 #include <cstdint>
-#include <numbers>
-#include <type_traits>
+#include <vector>
 
 #include "backend/cpu/reference/reference.h"
 #include "core/dispatch.h"
@@ -14,8 +14,6 @@
 
 namespace halfstep::backend::cpu {
 namespace {
-
-using graph::Attrs;
 
 // A number is finite unless all exponent bits are set.
 bool not_finite(float x) { return (std::bit_cast<std::uint32_t>(x) & 0x7f800000U) == 0x7f800000U; }
@@ -85,123 +83,21 @@ Prepared prepare_squared_norms(const NodeView& node, const Capabilities&) {
   });
 }
 
-struct LossScaleRule {
-  float growth_factor, backoff_factor, min_scale, max_scale;
-  std::int64_t growth_steps;
-  std::int32_t hysteresis;
-  bool grow_on_equal, guard;
-
-  void run(float& scale, std::int32_t& good_steps, std::int32_t& hysteresis_left, bool ok) const {
-    if (!ok) {
-      good_steps = 0;
-      if (--hysteresis_left > 0) return;
-      hysteresis_left = hysteresis;
-      scale = std::max(scale * backoff_factor, min_scale);
-      return;
-    }
-    const std::int64_t good = std::int64_t{good_steps} + 1;
-    if (grow_on_equal ? good != growth_steps : good < growth_steps) {
-      good_steps = static_cast<std::int32_t>(std::min<std::int64_t>(good, INT32_MAX));
-      return;
-    }
-    good_steps = 0;
-    hysteresis_left = hysteresis;
-    const float grown = scale * growth_factor;
-    const bool too_large = !std::isfinite(grown) || (max_scale > 0 && grown > max_scale);
-    if (!guard || !too_large) scale = grown;
-  }
-};
-
 Prepared prepare_update_loss_scale(const NodeView& node, const Capabilities&) {
-  const Attrs& attrs = node.attrs();
-  const auto real = [&](std::string_view name) {
-    return static_cast<float>(attrs.get<double>(name));
-  };
-  const LossScaleRule rule{
-      .growth_factor = real("growth_factor"),
-      .backoff_factor = real("backoff_factor"),
-      .min_scale = real("min_scale"),
-      .max_scale = real("max_scale"),
-      .growth_steps = attrs.get<std::int64_t>("growth_steps"),
-      .hysteresis = static_cast<std::int32_t>(attrs.get<std::int64_t>("hysteresis")),
-      .grow_on_equal = attrs.get<bool>("grow_on_equal"),
-      .guard = attrs.get<bool>("guard")};
-  return launch([rule, counts_all = attrs.get<bool>("counts_all")](const Args& a) {
+  return launch([rule = graph::ops::LossScaleRule(node.attrs())](const Args& a) {
     const bool ok = *a.in[3].as<bool>();
-    rule.run(*a.in[0].as<float>(), *a.in[1].as<std::int32_t>(), *a.in[2].as<std::int32_t>(), ok);
-    if (a.in.size() > 4 && (ok || counts_all)) ++*a.in[4].as<std::int64_t>();
+    rule.update(ok, *a.in[0].as<float>(), *a.in[1].as<std::int32_t>(), *a.in[2].as<std::int32_t>());
+    if (a.in.size() > 4 && (ok || rule.counts_all)) ++*a.in[4].as<std::int64_t>();
   });
 }
 
-/// Evaluated in double and rounded once, where Keras computes in float32.
-struct Schedule {
-  std::string kind;
-  double base, decay_rate, alpha, t_mul, m_mul, end, power, warmup_start, warmup_target;
-  std::vector<std::int64_t> boundaries;
-  std::vector<double> values;
-  std::int64_t decay_steps, warmup_steps;
-  bool staircase, cycle;
-
-  explicit Schedule(const Attrs& attrs)
-      : kind(attrs.get<std::string>("kind")),
-        base(attrs.get<double>("base")),
-        decay_rate(attrs.get<double>("decay_rate")),
-        alpha(attrs.get<double>("alpha")),
-        t_mul(attrs.get<double>("t_mul")),
-        m_mul(attrs.get<double>("m_mul")),
-        end(attrs.get<double>("end")),
-        power(attrs.get<double>("power")),
-        warmup_start(attrs.get<double>("warmup_start")),
-        warmup_target(attrs.get<double>("warmup_target")),
-        boundaries(attrs.get<std::vector<std::int64_t>>("boundaries")),
-        values(attrs.get<std::vector<double>>("values")),
-        decay_steps(attrs.get<std::int64_t>("decay_steps")),
-        warmup_steps(attrs.get<std::int64_t>("warmup_steps")),
-        staircase(attrs.get<bool>("staircase")),
-        cycle(attrs.get<bool>("cycle")) {}
-
-  double at(std::int64_t step) const {
-    if (step < warmup_steps) {
-      const double done = static_cast<double>(step) / static_cast<double>(warmup_steps);
-      return warmup_start + (warmup_target - warmup_start) * done;
-    }
-    return after_warmup(step - warmup_steps);
-  }
-
-  double after_warmup(std::int64_t t) const {
-    if (kind == "constant") return base;
-    if (kind == "piecewise_constant") {
-      const auto it = std::lower_bound(boundaries.begin(), boundaries.end(), t);
-      return values[static_cast<std::size_t>(it - boundaries.begin())];
-    }
-    double p = static_cast<double>(t) / static_cast<double>(decay_steps);
-    if (kind == "cosine_decay") {
-      const double cosine = (1 + std::cos(std::numbers::pi * std::min(p, 1.0))) / 2;
-      return base * ((1 - alpha) * cosine + alpha);
-    }
-    if (kind == "cosine_decay_restarts") {
-      double period = 0, length = 1;  // in first periods, as p
-      if (t_mul == 1) {
-        period = std::floor(p);
-        p -= period;
-      }
-      for (; p >= length; length *= t_mul, ++period) p -= length;
-      const double cosine = (1 + std::cos(std::numbers::pi * p / length)) / 2;
-      return base * ((1 - alpha) * std::pow(m_mul, period) * cosine + alpha);
-    }
-    if (kind == "polynomial_decay") {
-      p = cycle ? p / std::max(1.0, std::ceil(p)) : std::min(p, 1.0);
-      return (base - end) * std::pow(1 - p, power) + end;
-    }
-    if (staircase) p = std::floor(p);
-    return kind == "exponential_decay" ? base * std::pow(decay_rate, p)
-                                       : base / (1 + decay_rate * p);
-  }
-};
-
 Prepared prepare_learning_rate(const NodeView& node, const Capabilities&) {
-  return launch([schedule = Schedule(node.attrs())](const Args& a) {
-    *a.out[0].as<float>() = static_cast<float>(schedule.at(*a.in[0].as<std::int64_t>()));
+  const auto& boundaries = node.attrs().get<std::vector<std::int64_t>>("boundaries");
+  const auto& values = node.attrs().get<std::vector<double>>("values");
+  return launch([=, schedule = graph::ops::Schedule(node.attrs())](const Args& a) {
+    const std::int64_t step = *a.in[0].as<std::int64_t>();
+    const double rate = schedule.rate(step, boundaries, values, values.size());
+    *a.out[0].as<float>() = static_cast<float>(rate);
   });
 }
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
-#include <numbers>
 
 #include "backend/cuda/kernels/device/fold_parts.h"
 #include "backend/cuda/kernels/device/map.h"
@@ -195,72 +193,13 @@ __global__ void HALFSTEP_BLOCK_OF(256, 4)
 
 __global__ void loss_scale_kernel(LossScaleParams p) {
   if (thread() != 0) return;
-  if (p.counter != nullptr && (*p.ok || p.counts_all)) ++*p.counter;
-  std::int32_t& good_steps = *p.good_steps;
-  std::int32_t& hysteresis_left = *p.hysteresis_left;
-  if (!*p.ok) {
-    good_steps = 0;
-    if (--hysteresis_left > 0) return;
-    hysteresis_left = p.hysteresis;
-    const float lower = *p.scale * p.backoff_factor;
-    *p.scale = lower < p.min_scale ? p.min_scale : lower;
-    return;
-  }
-  const std::int64_t good = std::int64_t{good_steps} + 1;
-  if (p.grow_on_equal ? good != p.growth_steps : good < p.growth_steps) {
-    constexpr std::int64_t k_most = std::numeric_limits<std::int32_t>::max();
-    good_steps = static_cast<std::int32_t>(good < k_most ? good : k_most);
-    return;
-  }
-  good_steps = 0;
-  hysteresis_left = p.hysteresis;
-  const float grown = *p.scale * p.growth_factor;
-  const bool too_large = !std::isfinite(grown) || (p.max_scale > 0 && grown > p.max_scale);
-  if (!p.guard || !too_large) *p.scale = grown;
-}
-
-__device__ inline double rate_after_warmup(const LearningRateParams& p, std::int64_t t) {
-  if (p.schedule == Schedule::constant) return p.base;
-  if (p.schedule == Schedule::piecewise_constant) {
-    std::size_t piece = 0;
-    while (piece + 1 < p.pieces && p.boundaries[piece] < t) ++piece;
-    return p.values[piece];
-  }
-  double part = static_cast<double>(t) / static_cast<double>(p.decay_steps);
-  if (p.schedule == Schedule::cosine_decay) {
-    const double cosine = (1 + std::cos(std::numbers::pi * std::fmin(part, 1.0))) / 2;
-    return p.base * ((1 - p.alpha) * cosine + p.alpha);
-  }
-  if (p.schedule == Schedule::cosine_decay_restarts) {
-    double period = 0, length = 1;  // in first periods, as `part`
-    if (p.t_mul == 1) {
-      period = std::floor(part);
-      part -= period;
-    }
-    for (; part >= length; length *= p.t_mul, ++period) part -= length;
-    const double cosine = (1 + std::cos(std::numbers::pi * part / length)) / 2;
-    return p.base * ((1 - p.alpha) * std::pow(p.m_mul, period) * cosine + p.alpha);
-  }
-  if (p.schedule == Schedule::polynomial_decay) {
-    part = p.cycle ? part / std::fmax(1.0, std::ceil(part)) : std::fmin(part, 1.0);
-    return (p.base - p.end) * std::pow(1 - part, p.power) + p.end;
-  }
-  if (p.staircase) part = std::floor(part);
-  return p.schedule == Schedule::exponential_decay ? p.base * std::pow(p.decay_rate, part)
-                                                   : p.base / (1 + p.decay_rate * part);
+  if (p.counter != nullptr && (*p.ok || p.rule.counts_all)) ++*p.counter;
+  p.rule.update(*p.ok, *p.scale, *p.good_steps, *p.hysteresis_left);
 }
 
 __global__ void learning_rate_kernel(LearningRateParams p) {
   if (thread() != 0) return;
-  const std::int64_t step = *p.step;
-  double rate = 0;
-  if (step < p.warmup_steps) {
-    const double done = static_cast<double>(step) / static_cast<double>(p.warmup_steps);
-    rate = p.warmup_start + (p.warmup_target - p.warmup_start) * done;
-  } else {
-    rate = rate_after_warmup(p, step - p.warmup_steps);
-  }
-  *p.rate = static_cast<float>(rate);
+  *p.rate = static_cast<float>(p.schedule.rate(*p.step, p.boundaries, p.values, p.pieces));
 }
 
 /// The tensor, with the next blocks of the grid for eight packs of `width` a thread: the barrier at

@@ -68,23 +68,6 @@ const UpdateScalars& scalars_of(const std::string& op) {
   return k_rows[0];
 }
 
-kernels::Schedule schedule_named(std::string_view name) {
-  using kernels::Schedule;
-  constexpr std::array<std::pair<std::string_view, Schedule>, 7> k_schedules{
-      {{"constant", Schedule::constant},
-       {"piecewise_constant", Schedule::piecewise_constant},
-       {"exponential_decay", Schedule::exponential_decay},
-       {"cosine_decay", Schedule::cosine_decay},
-       {"cosine_decay_restarts", Schedule::cosine_decay_restarts},
-       {"inverse_time_decay", Schedule::inverse_time_decay},
-       {"polynomial_decay", Schedule::polynomial_decay}}};
-  for (const auto& [word, schedule] : k_schedules) {
-    if (word == name) return schedule;
-  }
-  require(false, "no schedule '{}'", name);
-  return Schedule::constant;
-}
-
 /// The inputs of a launch by number.
 struct UpdateLayout {
   struct Tensor {
@@ -292,19 +275,7 @@ Work prepare_squared_norms(const Facts& node, const Machine& machine) {
 }
 
 Work prepare_loss_scale(const Facts& node, const Machine& machine) {
-  const auto real = [&](std::string_view name) {
-    return static_cast<float>(node.attrs.get<double>(name));
-  };
-  kernels::LossScaleParams params{
-      .growth_factor = real("growth_factor"),
-      .backoff_factor = real("backoff_factor"),
-      .min_scale = real("min_scale"),
-      .max_scale = real("max_scale"),
-      .growth_steps = node.attrs.get<std::int64_t>("growth_steps"),
-      .hysteresis = static_cast<std::int32_t>(node.attrs.get<std::int64_t>("hysteresis")),
-      .grow_on_equal = node.attrs.get<bool>("grow_on_equal"),
-      .guard = node.attrs.get<bool>("guard"),
-      .counts_all = node.attrs.get<bool>("counts_all")};
+  kernels::LossScaleParams params{.rule = graph::ops::LossScaleRule(node.attrs)};
   return {
       [=, counts = node.inputs.size() > 4, stream = machine.stream()](const Addresses& a) mutable {
         if (counts) params.counter = a.variable<std::int64_t>(4);
@@ -317,25 +288,10 @@ Work prepare_loss_scale(const Facts& node, const Machine& machine) {
 }
 
 Work prepare_learning_rate(const Facts& node, const Machine& machine) {
-  const auto real = [&](std::string_view name) { return node.attrs.get<double>(name); };
   const auto& boundaries = node.attrs.get<std::vector<std::int64_t>>("boundaries");
   const auto& values = node.attrs.get<std::vector<double>>("values");
-  kernels::LearningRateParams params{
-      .schedule = schedule_named(node.attrs.get<std::string>("kind")),
-      .base = real("base"),
-      .decay_rate = real("decay_rate"),
-      .alpha = real("alpha"),
-      .t_mul = real("t_mul"),
-      .m_mul = real("m_mul"),
-      .end = real("end"),
-      .power = real("power"),
-      .warmup_start = real("warmup_start"),
-      .warmup_target = real("warmup_target"),
-      .decay_steps = node.attrs.get<std::int64_t>("decay_steps"),
-      .warmup_steps = node.attrs.get<std::int64_t>("warmup_steps"),
-      .staircase = node.attrs.get<bool>("staircase"),
-      .cycle = node.attrs.get<bool>("cycle"),
-      .pieces = values.size()};
+  kernels::LearningRateParams params{.schedule = graph::ops::Schedule(node.attrs),
+                                     .pieces = values.size()};
   require(values.size() <= params.values.size() && boundaries.size() <= params.boundaries.size(),
           "{} pieces of a learning rate",
           values.size());
