@@ -9,41 +9,24 @@
 namespace halfstep::backend::cuda::kernels {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Update>, 8> k_updates{{
-    {"ResourceApplyAdagradV2", Update::adagrad},
-    {"ResourceApplyAdam", Update::adam},
-    {"ResourceApplyAdamW", Update::adam_w},
-    {"ResourceApplyCenteredRMSProp", Update::centered_rms_prop},
-    {"ResourceApplyGradientDescent", Update::gradient_descent},
-    {"ResourceApplyKerasMomentum", Update::momentum},
-    {"ResourceApplyKerasRMSProp", Update::keras_rms_prop},
-    {"ResourceApplyRMSProp", Update::rms_prop},
-}};
-
-/// The hyperparameters: device addresses on the host, values in the kernel.
-template <class N>
-struct Numbers {
-  N rate, momentum, rho, beta1_power, beta2_power, beta1, beta2, epsilon, weight_decay;
-  const std::int64_t* updates;
-};
-
 template <class T>
-__device__ inline Compute<T> number(const T* p) {
-  return p == nullptr ? Compute<T>(0) : load(*p);
+__device__ inline Compute<T> number(const void* p) {
+  return p == nullptr ? Compute<T>(0) : load(*static_cast<const T*>(p));
 }
 
 template <class T>
-__device__ inline Numbers<Compute<T>> load_numbers(const Numbers<const T*>& p) {
-  return {number(p.rate),
-          number(p.momentum),
-          number(p.rho),
-          number(p.beta1_power),
-          number(p.beta2_power),
-          number(p.beta1),
-          number(p.beta2),
-          number(p.epsilon),
-          number(p.weight_decay),
-          p.updates};
+__device__ inline UpdateScalars<Compute<T>> load_scalars(const UpdateScalars<const void*>& p) {
+  return {.rate = number<T>(p.rate),
+          .momentum = number<T>(p.momentum),
+          .rho = number<T>(p.rho),
+          .beta1_power = number<T>(p.beta1_power),
+          .beta2_power = number<T>(p.beta2_power),
+          .beta1 = number<T>(p.beta1),
+          .beta2 = number<T>(p.beta2),
+          .epsilon = number<T>(p.epsilon),
+          .weight_decay = number<T>(p.weight_decay),
+          .decay = number<T>(p.decay),
+          .unscale = p.unscale == nullptr ? Compute<T>(1) : number<T>(p.unscale)};
 }
 
 // The update rules: operator()(gradient, weight, slots) changes the last two. prepare() runs once
@@ -51,7 +34,10 @@ __device__ inline Numbers<Compute<T>> load_numbers(const Numbers<const T*>& p) {
 
 template <class C>
 struct Rule {
-  Numbers<C> numbers{};
+  UpdateScalars<C> numbers = {};
+  const std::int64_t* updates = nullptr;
+  bool nesterov = false, update_slots = true;
+
   __device__ void prepare() {}
 };
 
@@ -63,17 +49,16 @@ struct GradientDescent : Rule<C> {
 
 template <class C>
 struct Momentum : Rule<C> {
-  static constexpr int k_slots = 1;
-  bool nesterov = false;
+  static constexpr int k_slots = 1;  ///< accum
   __device__ void operator()(C g, C& w, C* s) const {
     s[0] = this->numbers.momentum * s[0] - this->numbers.rate * g;
-    w += nesterov ? this->numbers.momentum * s[0] - this->numbers.rate * g : s[0];
+    w += this->nesterov ? this->numbers.momentum * s[0] - this->numbers.rate * g : s[0];
   }
 };
 
 template <class C>
 struct KerasRmsProp : Rule<C> {
-  static constexpr int k_slots = 1;
+  static constexpr int k_slots = 1;  ///< ms
   __device__ void operator()(C g, C& w, C* s) const {
     const auto& n = this->numbers;
     s[0] = n.rho * s[0] + (C(1) - n.rho) * (g * g);
@@ -83,7 +68,7 @@ struct KerasRmsProp : Rule<C> {
 
 template <class C>
 struct RmsProp : Rule<C> {
-  static constexpr int k_slots = 2;
+  static constexpr int k_slots = 2;  ///< ms, mom
   __device__ void operator()(C g, C& w, C* s) const {
     const auto& n = this->numbers;
     s[0] = n.rho * s[0] + (C(1) - n.rho) * (g * g);
@@ -94,7 +79,7 @@ struct RmsProp : Rule<C> {
 
 template <class C>
 struct CenteredRmsProp : Rule<C> {
-  static constexpr int k_slots = 3;
+  static constexpr int k_slots = 3;  ///< mg, ms, mom
   __device__ void operator()(C g, C& w, C* s) const {
     const auto& n = this->numbers;
     s[0] = n.rho * s[0] + (C(1) - n.rho) * g;
@@ -110,13 +95,12 @@ struct CenteredRmsProp : Rule<C> {
 
 template <class C>
 struct Adam : Rule<C> {
-  static constexpr int k_slots = 2;
-  bool nesterov = false;
+  static constexpr int k_slots = 2;  ///< m, v
   C step = 0;
   __device__ void prepare() {
     auto& n = this->numbers;
-    if (n.updates != nullptr) {
-      const C number = static_cast<C>(*n.updates) + C(1);
+    if (this->updates != nullptr) {
+      const C number = static_cast<C>(*this->updates) + C(1);
       n.beta1_power = std::pow(n.beta1, number);
       n.beta2_power = std::pow(n.beta2, number);
     }
@@ -126,7 +110,7 @@ struct Adam : Rule<C> {
     const auto& n = this->numbers;
     s[0] += (g - s[0]) * (C(1) - n.beta1);
     s[1] += (g * g - s[1]) * (C(1) - n.beta2);
-    const C m = nesterov ? s[0] * n.beta1 + (C(1) - n.beta1) * g : s[0];
+    const C m = this->nesterov ? s[0] * n.beta1 + (C(1) - n.beta1) * g : s[0];
     w -= step * m / (std::sqrt(s[1]) + n.epsilon);
   }
 };
@@ -141,11 +125,10 @@ struct AdamW : Adam<C> {
 
 template <class C>
 struct Adagrad : Rule<C> {
-  static constexpr int k_slots = 1;
-  bool update_slots = true;
+  static constexpr int k_slots = 1;  ///< accum
   __device__ void operator()(C g, C& w, C* s) const {
     const auto& n = this->numbers;
-    if (update_slots) s[0] += g * g;
+    if (this->update_slots) s[0] += g * g;
     w -= n.rate * g / std::sqrt(s[0] + n.epsilon);
   }
 };
@@ -240,20 +223,19 @@ __device__ inline void update_tensor(const R& rule,
 
 template <class T, class R>
 __global__ void update_kernel(R rule,
-                              Numbers<const T*> numbers,
-                              const T* unscale,
+                              UpdateScalars<const void*> scalars,
                               bool reciprocal,
-                              const T* decay,
                               double decay_by_rate,
                               Entries<T> tensors,
                               const bool* ok) {
   if (ok != nullptr && !*ok) return;
-  rule.numbers = load_numbers(numbers);
+  rule.numbers = load_scalars<T>(scalars);
   rule.prepare();
-  const Compute<T> given = unscale == nullptr ? Compute<T>(1) : load(*unscale);
-  const Factors<Compute<T>> factors{reciprocal ? Compute<T>(1) / given : given,
-                                    number(decay),
-                                    static_cast<Compute<T>>(decay_by_rate) * rule.numbers.rate};
+  const auto& given = rule.numbers;
+  const Factors<Compute<T>> factors{
+      reciprocal ? Compute<T>(1) / given.unscale : given.unscale,
+      given.decay,
+      static_cast<Compute<T>>(decay_by_rate) * given.rate};
   int n = 0;
   while (n + 1 < tensors.count && tensors.entry[n + 1].first_block <= block()) ++n;
   const Entry<T>& t = tensors.entry[n];
@@ -302,18 +284,11 @@ Entry<T> entry_of(const UpdatedTensor& from, std::size_t slots) {
 }
 
 template <class T, class R>
-void run(Stream stream, const UpdateParams& p, const R& rule) {
-  const auto at = [](const void* x) { return static_cast<const T*>(x); };
-  const Numbers<const T*> numbers{at(p.rate),
-                                  at(p.momentum),
-                                  at(p.rho),
-                                  at(p.beta1_power),
-                                  at(p.beta2_power),
-                                  at(p.beta1),
-                                  at(p.beta2),
-                                  at(p.epsilon),
-                                  at(p.weight_decay),
-                                  p.updates};
+void run(Stream stream, const UpdateParams& p) {
+  R rule;
+  rule.updates = p.updates;
+  rule.nesterov = p.nesterov;
+  rule.update_slots = p.update_slots;
   Entries<T> entries{};
   Grid grid{.blocks = 0};
   const auto flush = [&] {
@@ -321,10 +296,8 @@ void run(Stream stream, const UpdateParams& p, const R& rule) {
            grid,
            stream,
            rule,
-           numbers,
-           at(p.unscale),
+           p.scalars,
            p.reciprocal,
-           at(p.decay),
            p.decay_by_rate,
            entries,
            p.ok);
@@ -343,40 +316,29 @@ void run(Stream stream, const UpdateParams& p, const R& rule) {
   if (entries.count > 0) flush();
 }
 
-template <class T>
-void run_rule(Stream stream, const UpdateParams& p) {
-  using C = Compute<T>;
-  switch (p.update) {
-    case Update::gradient_descent:
-      return run<T>(stream, p, GradientDescent<C>{});
-    case Update::momentum:
-      return run<T>(stream, p, Momentum<C>{{}, p.nesterov});
-    case Update::keras_rms_prop:
-      return run<T>(stream, p, KerasRmsProp<C>{});
-    case Update::rms_prop:
-      return run<T>(stream, p, RmsProp<C>{});
-    case Update::centered_rms_prop:
-      return run<T>(stream, p, CenteredRmsProp<C>{});
-    case Update::adam:
-      return run<T>(stream, p, Adam<C>{{}, p.nesterov});
-    case Update::adam_w:
-      return run<T>(stream, p, AdamW<C>{});
-    case Update::adagrad:
-      return run<T>(stream, p, Adagrad<C>{{}, p.update_slots});
-  }
+template <template <class> class R>
+void update(Stream stream, const UpdateParams& p) {
+  dispatch_floating(p.dtype, [&]<class T>(Type<T>) { run<T, R<Compute<T>>>(stream, p); });
 }
+
+constexpr std::array<std::pair<std::string_view, Update>, 8> k_updates{{
+    {"ResourceApplyAdagradV2", update<Adagrad>},
+    {"ResourceApplyAdam", update<Adam>},
+    {"ResourceApplyAdamW", update<AdamW>},
+    {"ResourceApplyCenteredRMSProp", update<CenteredRmsProp>},
+    {"ResourceApplyGradientDescent", update<GradientDescent>},
+    {"ResourceApplyKerasMomentum", update<Momentum>},
+    {"ResourceApplyKerasRMSProp", update<KerasRmsProp>},
+    {"ResourceApplyRMSProp", update<RmsProp>},
+}};
 
 }  // namespace
 
-std::optional<Update> update_of(std::string_view op) {
-  for (const auto& [name, update] : k_updates) {
-    if (name == op) return update;
+Update update_of(std::string_view op) {
+  for (const auto& [name, rule] : k_updates) {
+    if (name == op) return rule;
   }
-  return std::nullopt;
-}
-
-void update(Stream stream, const UpdateParams& p) {
-  dispatch_floating(p.dtype, [&]<class T>(Type<T>) { run_rule<T>(stream, p); });
+  return nullptr;
 }
 
 }  // namespace halfstep::backend::cuda::kernels

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string_view>
 
@@ -14,24 +13,9 @@
 
 namespace halfstep::backend::cuda::kernels {
 
-/// An optimizer; the comment lists its slots in the op's order.
-enum class Update {
-  gradient_descent,
-  momentum,           ///< accum
-  keras_rms_prop,     ///< ms
-  rms_prop,           ///< ms, mom
-  centered_rms_prop,  ///< mg, ms, mom
-  adam,               ///< m, v
-  adam_w,             ///< m, v
-  adagrad,            ///< accum
-};
-
-/// The update of an op, such as "ResourceApplyAdam"; nothing for other ops.
-std::optional<Update> update_of(std::string_view op);
-
 struct UpdatedTensor {
   void* variable = nullptr;
-  std::array<void*, 3> slots{};
+  std::array<void*, 3> slots{};  ///< in the op's order
   const void* gradient = nullptr;
   DType gradient_dtype{};
   void* copy = nullptr;               ///< the new weight, rounded to copy_dtype; null: none
@@ -44,32 +28,32 @@ struct UpdatedTensor {
   bool decayed = false;  ///< the gradient is `gradient` + decay * (2 * variable)
 };
 
-/// One launch for up to 48 tensors. Variables and slots have `dtype`; so have gradients, which may
-/// also be float16 or bfloat16 where it is float32. Gradients are multiplied by `unscale` in the
-/// compute dtype first. Hyperparameters, `decay` and `unscale` are scalars of `dtype` in device
-/// memory, null where the update has none.
+/// The scalars of an update: addresses in device memory, null where it has none, or values.
+template <class Number>
+struct UpdateScalars {
+  Number rate = {}, momentum = {}, rho = {};  ///< rate: lr, or GradientDescent's alpha
+  Number beta1_power = {}, beta2_power = {}, beta1 = {}, beta2 = {}, epsilon = {};
+  Number weight_decay = {};  ///< of AdamW
+  Number decay = {};         ///< of UpdatedTensor::decayed
+  Number unscale = {};       ///< by which gradients are multiplied first, in the compute dtype
+};
+
+/// One launch for up to 48 tensors. Variables, slots and scalars have `dtype`; so have gradients,
+/// which may also be float16 or bfloat16 where it is float32.
 struct UpdateParams {
-  Update update{};
   DType dtype{};                                ///< floating
   std::span<const UpdatedTensor> tensors = {};  ///< host memory that holds device addresses
-  const void* unscale = nullptr;
-  bool reciprocal = false;  ///< of `unscale`
-  const void* decay = nullptr;
-  const void* rate = nullptr;  ///< lr; alpha of gradient_descent
-  const void* momentum = nullptr;
-  const void* rho = nullptr;
-  const void* beta1_power = nullptr;
-  const void* beta2_power = nullptr;
+  UpdateScalars<const void*> scalars = {};
+  bool reciprocal = false;                ///< of `unscale`
   const std::int64_t* updates = nullptr;  ///< before this one: gives the powers of beta1 and beta2
-  const void* beta1 = nullptr;
-  const void* beta2 = nullptr;
-  const void* epsilon = nullptr;
-  const void* weight_decay = nullptr;  ///< of adam_w
-  double decay_by_rate = 0;            ///< of any: variable -= variable * (this * lr) comes first
+  double decay_by_rate = 0;               ///< variable -= variable * (this * lr) comes first
   bool nesterov = false;
-  bool update_slots = true;  ///< adagrad
+  bool update_slots = true;  ///< Adagrad
   const bool* ok = nullptr;  ///< null: always
 };
-void update(Stream stream, const UpdateParams& params);
+
+/// The update of an op, such as "ResourceApplyAdam"; nullptr for other ops.
+using Update = void (*)(Stream stream, const UpdateParams& params);
+Update update_of(std::string_view op);
 
 }  // namespace halfstep::backend::cuda::kernels

@@ -19,53 +19,37 @@
 namespace halfstep::backend::cuda::plugin {
 namespace {
 
-using kernels::UpdateParams;
+using Scalars = kernels::UpdateScalars<const void*>;
+using Scalar = const void * Scalars::*;
 
-/// The scalars of an optimizer op in its order: its inputs without the handles, the gradient and
-/// `ok`.
-struct UpdateScalars {
-  std::string_view op;
-  std::vector<const void * UpdateParams::*> members;
-};
-
-const UpdateScalars& scalars_of(const std::string& op) {
-  static const std::array k_rows{
-      UpdateScalars{"ResourceApplyGradientDescent", {&UpdateParams::rate}},
-      UpdateScalars{"ResourceApplyKerasMomentum", {&UpdateParams::rate, &UpdateParams::momentum}},
-      UpdateScalars{"ResourceApplyKerasRMSProp",
-                    {&UpdateParams::rate, &UpdateParams::rho, &UpdateParams::epsilon}},
-      UpdateScalars{"ResourceApplyRMSProp",
-                    {&UpdateParams::rate,
-                     &UpdateParams::rho,
-                     &UpdateParams::momentum,
-                     &UpdateParams::epsilon}},
-      UpdateScalars{"ResourceApplyCenteredRMSProp",
-                    {&UpdateParams::rate,
-                     &UpdateParams::rho,
-                     &UpdateParams::momentum,
-                     &UpdateParams::epsilon}},
-      UpdateScalars{"ResourceApplyAdam",
-                    {&UpdateParams::beta1_power,
-                     &UpdateParams::beta2_power,
-                     &UpdateParams::rate,
-                     &UpdateParams::beta1,
-                     &UpdateParams::beta2,
-                     &UpdateParams::epsilon}},
-      UpdateScalars{"ResourceApplyAdamW",
-                    {&UpdateParams::beta1_power,
-                     &UpdateParams::beta2_power,
-                     &UpdateParams::rate,
-                     &UpdateParams::weight_decay,
-                     &UpdateParams::beta1,
-                     &UpdateParams::beta2,
-                     &UpdateParams::epsilon}},
-      UpdateScalars{"ResourceApplyAdagradV2", {&UpdateParams::rate, &UpdateParams::epsilon}},
-  };
-  for (const UpdateScalars& row : k_rows) {
-    if (row.op == op) return row;
+Scalar scalar_named(std::string_view input) {
+  static constexpr std::array<std::pair<std::string_view, Scalar>, 10> k_scalars{
+      {{"alpha", &Scalars::rate},
+       {"lr", &Scalars::rate},
+       {"momentum", &Scalars::momentum},
+       {"rho", &Scalars::rho},
+       {"beta1_power", &Scalars::beta1_power},
+       {"beta2_power", &Scalars::beta2_power},
+       {"beta1", &Scalars::beta1},
+       {"beta2", &Scalars::beta2},
+       {"epsilon", &Scalars::epsilon},
+       {"weight_decay", &Scalars::weight_decay}}};
+  for (const auto& [word, scalar] : k_scalars) {
+    if (word == input) return scalar;
   }
-  require(false, "{} is no update", op);
-  return k_rows[0];
+  require(false, "no update has an input '{}'", input);
+  return nullptr;
+}
+
+/// The scalars of an op like ResourceApplyAdam with their inputs: those that are neither handles,
+/// the gradient nor `ok`.
+std::vector<std::pair<Scalar, std::size_t>> scalars_of(const graph::OpDef& rule) {
+  const graph::ops::UpdatePorts ports = graph::ops::update_ports(rule);
+  std::vector<std::pair<Scalar, std::size_t>> scalars;
+  for (std::size_t i = ports.resources; i < ports.inputs; ++i) {
+    if (i != ports.gradient) scalars.emplace_back(scalar_named(rule.inputs[i].name), i);
+  }
+  return scalars;
 }
 
 /// The inputs of a launch by number.
@@ -78,28 +62,25 @@ struct UpdateLayout {
   };
   std::vector<Tensor> tensors = {};
   std::size_t slots = 0;  ///< per tensor
-  std::vector<std::pair<const void * UpdateParams::*, std::size_t>> scalars = {};
+  std::vector<std::pair<Scalar, std::size_t>> scalars = {};
   std::optional<std::size_t> updates = {}, ok = {};
 };
 
 /// An op like ResourceApplyAdam, or a FusedUpdate of such a rule.
-UpdateLayout layout_of_one(const Facts& node, const std::string& rule) {
-  const graph::ops::UpdatePorts ports = graph::ops::update_ports(*graph::op_table().find(rule));
-  UpdateLayout layout{.tensors = {{.gradient = ports.gradient}}, .slots = ports.resources - 1};
-  std::size_t next = ports.resources;
-  for (const auto member : scalars_of(rule).members) {
-    if (next == ports.gradient) ++next;
-    layout.scalars.emplace_back(member, next++);
-  }
-  next = ports.inputs;
+UpdateLayout layout_of_one(const Facts& node, const graph::OpDef& rule) {
+  const graph::ops::UpdatePorts ports = graph::ops::update_ports(rule);
+  UpdateLayout layout{.tensors = {{.gradient = ports.gradient}},
+                      .slots = ports.resources - 1,
+                      .scalars = scalars_of(rule)};
+  std::size_t next = ports.inputs;
   if (node.op == graph::ops::k_fused_update) {
-    layout.scalars.emplace_back(&UpdateParams::unscale, next++);
+    layout.scalars.emplace_back(&Scalars::unscale, next++);
   }
   if (next < node.inputs.size()) layout.ok = next;
   return layout;
 }
 
-UpdateLayout layout_of_group(const Facts& node, const std::string& rule) {
+UpdateLayout layout_of_group(const Facts& node, const graph::OpDef& rule) {
   const graph::ops::GroupedUpdatePorts ports = graph::ops::grouped_update_ports(node.attrs);
   UpdateLayout layout{.slots = ports.rule.resources - 1};
   for (std::size_t t = 0; t < ports.tensors; ++t) {
@@ -108,25 +89,26 @@ UpdateLayout layout_of_group(const Facts& node, const std::string& rule) {
     layout.tensors[t].decayed = !ports.decayed.empty() && ports.decayed[t] != 0;
   }
   std::size_t next = ports.scalars;
-  for (const auto member : scalars_of(rule).members) {
-    const bool power = member == &UpdateParams::beta1_power || member == &UpdateParams::beta2_power;
+  for (const auto& [scalar, input] : scalars_of(rule)) {
+    const bool power = scalar == &Scalars::beta1_power || scalar == &Scalars::beta2_power;
     if (power && node.attrs.get<bool>("counted")) {
       layout.updates = next++;
     } else {
-      layout.scalars.emplace_back(member, next++);
+      layout.scalars.emplace_back(scalar, next++);
     }
   }
-  if (!ports.decayed.empty()) layout.scalars.emplace_back(&UpdateParams::decay, next++);
-  if (ports.unscaled) layout.scalars.emplace_back(&UpdateParams::unscale, next++);
+  if (!ports.decayed.empty()) layout.scalars.emplace_back(&Scalars::decay, next++);
+  if (ports.unscaled) layout.scalars.emplace_back(&Scalars::unscale, next++);
   if (ports.guarded) layout.ok = next;
   return layout;
 }
 
 Work prepare_update(const Facts& node, const Machine& machine) {
   const graph::AttrValue* fused = node.attrs.find("rule");
-  const std::string& rule = fused != nullptr ? std::get<std::string>(*fused) : node.op;
-  const auto update = kernels::update_of(rule);
-  require(update.has_value(), "{} is no update", rule);
+  const std::string& name = fused != nullptr ? std::get<std::string>(*fused) : node.op;
+  const kernels::Update update = kernels::update_of(name);
+  require(update != nullptr, "{} is no update", name);
+  const graph::OpDef& rule = *graph::op_table().find(name);
   const UpdateLayout layout = node.op == graph::ops::k_grouped_update ? layout_of_group(node, rule)
                                                                       : layout_of_one(node, rule);
   std::vector<kernels::UpdatedTensor> tensors;
@@ -141,12 +123,11 @@ Work prepare_update(const Facts& node, const Machine& machine) {
     }
     if (tensor.copy) tensors.back().copy_dtype = node.input(*tensor.copy).dtype;
   }
-  UpdateParams params{.update = *update,
-                      .dtype = node.attrs.get<DType>("T"),
-                      .reciprocal = node.attrs.get_or<bool>("reciprocal", false),
-                      .decay_by_rate = node.attrs.get_or<double>("weight_decay", 0),
-                      .nesterov = node.attrs.get_or<bool>("use_nesterov", false),
-                      .update_slots = node.attrs.get_or<bool>("update_slots", true)};
+  kernels::UpdateParams params{.dtype = node.attrs.get<DType>("T"),
+                               .reciprocal = node.attrs.get_or<bool>("reciprocal", false),
+                               .decay_by_rate = node.attrs.get_or<double>("weight_decay", 0),
+                               .nesterov = node.attrs.get_or<bool>("use_nesterov", false),
+                               .update_slots = node.attrs.get_or<bool>("update_slots", true)};
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
     for (std::size_t t = 0; t < tensors.size(); ++t) {
       const UpdateLayout::Tensor& from = layout.tensors[t];
@@ -158,10 +139,10 @@ Work prepare_update(const Facts& node, const Machine& machine) {
       if (from.copy) tensors[t].copy = a.variable<void>(*from.copy);
     }
     params.tensors = tensors;
-    for (const auto& [member, input] : layout.scalars) params.*member = a.in[input];
+    for (const auto& [scalar, input] : layout.scalars) params.scalars.*scalar = a.in[input];
     params.updates = layout.updates ? a.input<std::int64_t>(*layout.updates) : nullptr;
     params.ok = layout.ok ? a.input<bool>(*layout.ok) : nullptr;
-    kernels::update(stream, params);
+    update(stream, params);
   }};
 }
 
