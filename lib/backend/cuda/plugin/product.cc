@@ -10,7 +10,6 @@
 #include "backend/cuda/kernels/bias.h"
 #include "backend/cuda/plugin/library_product.h"
 #include "core/error.h"
-#include "graph/op_handles.h"
 #include "graph/ops/window.h"
 
 namespace halfstep::backend::cuda::plugin {
@@ -67,53 +66,12 @@ std::optional<Work> without_product(const MatmulKey& key,
   }};
 }
 
-/// The filter's shape in the library's layout, [O,h,w,C/groups].
+/// The filter's shape in TensorFlow's layout, and in cuDNN's.
 Shape stored_filter(const graph::ops::ConvGeometry& g) {
   return {g.window.height.size, g.window.width.size, g.group_inputs, g.outputs};
 }
 Shape library_filter(const graph::ops::ConvGeometry& g) {
   return {g.outputs, g.window.height.size, g.window.width.size, g.group_inputs};
-}
-
-struct Kind {
-  std::string_view op;
-  ConvKind kind;
-  bool depthwise;
-};
-
-constexpr std::array k_kinds{
-    Kind{"Conv2D", ConvKind::forward, false},
-    Kind{"Conv2DBias", ConvKind::forward, false},
-    Kind{"Conv2DBiasRelu", ConvKind::forward, false},
-    Kind{"Conv2DBackpropInput", ConvKind::input_gradient, false},
-    Kind{"Conv2DBackpropFilter", ConvKind::filter_gradient, false},
-    Kind{"DepthwiseConv2dNative", ConvKind::forward, true},
-    Kind{"DepthwiseConv2dNativeBackpropInput", ConvKind::input_gradient, true},
-    Kind{"DepthwiseConv2dNativeBackpropFilter", ConvKind::filter_gradient, true},
-};
-
-const Kind& kind_of(std::string_view op) {
-  for (const Kind& kind : k_kinds) {
-    if (kind.op == op) return kind;
-  }
-  require(false, "{} is no convolution", op);
-  return k_kinds[0];
-}
-
-/// The input ports of a convolution of a kind; -1: this operand is the output.
-struct ConvPorts {
-  int x, filter, y;
-};
-constexpr ConvPorts ports_of(ConvKind kind) {
-  switch (kind) {
-    case ConvKind::forward:
-      return {0, 1, -1};
-    case ConvKind::input_gradient:
-      return {-1, 1, 2};
-    case ConvKind::filter_gradient:
-      break;
-  }
-  return {0, -1, 2};
 }
 
 Work prepare_matmul(const Facts& node, const Machine& machine) {
@@ -160,45 +118,41 @@ Work prepare_batch_matmul(const Facts& node, const Machine& machine) {
 }
 
 /// Bias and ReLU of a convolution, and the launch that applies them.
-std::string epilogue_text(std::string_view op, bool separate) {
-  const bool relu = op == graph::ops::k_conv2d_bias_relu;
-  if (!relu && op != graph::ops::k_conv2d_bias) return "";
+std::string epilogue_text(const ConvKey& key, bool separate) {
+  if (!key.bias) return "";
   return fmt::format(
-      ", {} {}", relu ? "bias and ReLU" : "bias", separate ? "by an own kernel" : "fused");
+      ", {} {}", key.relu ? "bias and ReLU" : "bias", separate ? "by an own kernel" : "fused");
+}
+
+/// The shape of an operand: that of input `i`, or, for the operand that a gradient computes, the
+/// elements of this input.
+Shape operand_shape(const Facts& node, std::size_t i) {
+  const auto& sizes = node.constants.at(i);
+  return sizes ? Shape(*sizes) : node.input(i).shape;
 }
 
 /// The workspace begins with the filter in the library's layout.
 Work prepare_convolution(const Facts& node, const Machine& machine) {
-  const Kind& kind = kind_of(node.op);
-  const ConvPorts ports = ports_of(kind.kind);
-  const auto shape_at = [&](int port) {
-    return port < 0 ? node.output().shape : node.input(static_cast<std::size_t>(port)).shape;
-  };
-  const auto geometry_of =
-      kind.depthwise ? graph::ops::depthwise_geometry : graph::ops::conv_geometry;
-  ConvKey key{
-      .kind = kind.kind,
-      .geometry = geometry_of(node.attrs, shape_at(ports.x), shape_at(ports.filter)),
-      .dtype = node.output().dtype,
-      .float32 = machine.float32,
-      .deterministic = machine.deterministic,
-      .bias = node.op == graph::ops::k_conv2d_bias || node.op == graph::ops::k_conv2d_bias_relu,
-      .relu = node.op == graph::ops::k_conv2d_bias_relu};
+  ConvKey key = conv_key(
+      node.op, node.attrs, operand_shape(node, 0), operand_shape(node, 1), node.output().dtype);
+  key.float32 = machine.float32;
+  key.deterministic = machine.deterministic;
   std::shared_ptr<Convolution> convolution = machine.vendor.convolution(key);
   // Where the library has no engine for the bias, it is added to the rounded result.
   const bool adds_bias = convolution == nullptr && key.bias;
   if (adds_bias) {
-    key.bias = key.relu = false;
-    convolution = machine.vendor.convolution(key);
+    ConvKey plain = key;
+    plain.bias = plain.relu = false;
+    convolution = machine.vendor.convolution(plain);
   }
   require(convolution != nullptr, "no library has {}", to_string(key));
   kernels::BiasAddParams bias{.dtype = key.dtype,
                               .outer = node.output().shape.elements() / key.geometry.outputs,
                               .channels = key.geometry.outputs,
-                              .relu = node.op == graph::ops::k_conv2d_bias_relu};
+                              .relu = key.relu};
 
   constexpr std::array<std::int64_t, 4> k_to_library{3, 0, 1, 2}, k_from_library{1, 2, 3, 0};
-  const bool writes_filter = ports.filter < 0;
+  const bool writes_filter = key.kind == ConvKind::filter_gradient;
   const Shape stored = stored_filter(key.geometry), wanted = library_filter(key.geometry);
   kernels::CopyParams order{.element_bytes = size_bytes(key.dtype),
                             .map = writes_filter ? kernels::map_of_transpose(wanted, k_from_library)
@@ -206,18 +160,17 @@ Work prepare_convolution(const Facts& node, const Machine& machine) {
   const std::size_t filter_bytes =
       aligned(static_cast<std::size_t>(wanted.elements()) * order.element_bytes);
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
-            const auto at = [&](int port) {
-              return port < 0 ? a.out[0] : a.variable<void>(static_cast<std::size_t>(port));
-            };
             if (!writes_filter) {
-              order.x = at(ports.filter);
+              order.x = a.in[1];
               order.y = a.workspace;
               kernels::copy(stream, order);
             }
-            convolution->run({.x = at(ports.x),
+            const bool writes_x = key.kind == ConvKind::input_gradient;
+            const bool writes_y = key.kind == ConvKind::forward;
+            convolution->run({.x = writes_x ? a.out[0] : a.variable<void>(0),
                               .filter = a.workspace,
-                              .y = at(ports.y),
-                              .bias = key.bias ? a.in[2] : nullptr},
+                              .y = writes_y ? a.out[0] : a.variable<void>(2),
+                              .bias = key.bias && !adds_bias ? a.in[2] : nullptr},
                              a.workspace + filter_bytes);
             if (adds_bias) {
               bias.x = bias.y = a.out[0];
@@ -232,7 +185,7 @@ Work prepare_convolution(const Facts& node, const Machine& machine) {
           },
           filter_bytes + convolution->workspace_bytes(),
           algorithm_text(convolution->description(), convolution->workspace_bytes()) +
-              epilogue_text(node.op, adds_bias),
+              epilogue_text(key, adds_bias),
           convolution->uses_tensor_cores()};
 }
 

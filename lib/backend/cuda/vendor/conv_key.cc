@@ -12,24 +12,20 @@ namespace {
 
 constexpr std::array<std::string_view, 3> k_kinds{"forward", "input_gradient", "filter_gradient"};
 
-using GeometryRule = graph::ops::ConvGeometry (*)(const graph::Attrs&, const Shape&, const Shape&);
-
 struct OpRow {
   std::string_view op;
   ConvKind kind;
-  GeometryRule geometry;
+  bool bias = false, relu = false;
 };
-constexpr std::array<OpRow, 6> k_ops{{
-    {"Conv2D", ConvKind::forward, graph::ops::conv_geometry},
-    {"Conv2DBackpropInput", ConvKind::input_gradient, graph::ops::conv_geometry},
-    {"Conv2DBackpropFilter", ConvKind::filter_gradient, graph::ops::conv_geometry},
-    {"DepthwiseConv2dNative", ConvKind::forward, graph::ops::depthwise_geometry},
-    {"DepthwiseConv2dNativeBackpropInput",
-     ConvKind::input_gradient,
-     graph::ops::depthwise_geometry},
-    {"DepthwiseConv2dNativeBackpropFilter",
-     ConvKind::filter_gradient,
-     graph::ops::depthwise_geometry},
+constexpr std::array<OpRow, 8> k_ops{{
+    {"Conv2D", ConvKind::forward},
+    {"Conv2DBias", ConvKind::forward, true},
+    {"Conv2DBiasRelu", ConvKind::forward, true, true},
+    {"Conv2DBackpropInput", ConvKind::input_gradient},
+    {"Conv2DBackpropFilter", ConvKind::filter_gradient},
+    {"DepthwiseConv2dNative", ConvKind::forward},
+    {"DepthwiseConv2dNativeBackpropInput", ConvKind::input_gradient},
+    {"DepthwiseConv2dNativeBackpropFilter", ConvKind::filter_gradient},
 }};
 
 }  // namespace
@@ -42,7 +38,13 @@ ConvKey conv_key(std::string_view op,
   const auto* row = std::find_if(
       k_ops.begin(), k_ops.end(), [&](const OpRow& candidate) { return candidate.op == op; });
   require(row != k_ops.end(), "{} is no convolution", op);
-  return {.kind = row->kind, .geometry = row->geometry(attrs, x, filter), .dtype = dtype};
+  const auto geometry_of =
+      op.starts_with("Depthwise") ? graph::ops::depthwise_geometry : graph::ops::conv_geometry;
+  return {.kind = row->kind,
+          .geometry = geometry_of(attrs, x, filter),
+          .dtype = dtype,
+          .bias = row->bias,
+          .relu = row->relu};
 }
 
 std::string to_string(const ConvKey& key) {

@@ -25,9 +25,9 @@ struct ConvKey {
   bool relu = false;  ///< forward, with bias: max(y + bias, 0)
 };
 
-/// The key of a convolution node: Conv2D, DepthwiseConv2dNative or one of their gradients, over
-/// `x` [N,H,W,C] and a filter of TensorFlow's shape. Errors: ShapeError; InternalError for another
-/// op.
+/// The key of a convolution node: Conv2D, with a bias and a ReLU too, DepthwiseConv2dNative or one
+/// of their gradients, over `x` [N,H,W,C] and a filter of TensorFlow's shape. Errors: ShapeError;
+/// InternalError for another op.
 ConvKey conv_key(std::string_view op,
                  const graph::Attrs& attrs,
                  const Shape& x,
