@@ -29,10 +29,8 @@ CopyMap map_of_reverse(const Shape& x, std::span<const std::int64_t> axes);
 CopyMap map_of_slice(const Shape& x, std::span<const std::int64_t> begin, const Shape& y);
 /// x inside of y; `paddings` holds before and after for each axis. y must be filled first.
 CopyMap map_of_pad(const Shape& x, std::span<const std::int64_t> paddings, const Shape& y);
-/// The part of `whole` from cell `at` of `axis` on: whole to part (Split), part to whole
-/// (ConcatV2).
-CopyMap map_of_split(const Shape& whole, std::int64_t axis, std::int64_t at, const Shape& part);
-CopyMap map_of_concat(const Shape& whole, std::int64_t axis, std::int64_t at, const Shape& part);
+/// The copy back, from y to x.
+CopyMap inverse_of(const CopyMap& map);
 
 struct CopyParams {
   std::size_t element_bytes = 0;

@@ -47,21 +47,17 @@ CopyMap map_of_slice(const Shape& x, std::span<const std::int64_t> begin, const 
 }
 
 CopyMap map_of_pad(const Shape& x, std::span<const std::int64_t> paddings, const Shape& y) {
-  CopyMap map{.shape = x, .x_steps = dense_steps(x), .y_steps = dense_steps(y)};
-  for (std::size_t i = 0; i < x.rank(); ++i) map.y_start += paddings[2 * i] * map.y_steps[i];
-  return map;
+  std::array<std::int64_t, Shape::k_max_rank> before{};
+  for (std::size_t i = 0; i < x.rank(); ++i) before[i] = paddings[2 * i];
+  return inverse_of(map_of_slice(y, before, x));
 }
 
-CopyMap map_of_split(const Shape& whole, std::int64_t axis, std::int64_t at, const Shape& part) {
-  CopyMap map{.shape = part, .x_steps = dense_steps(whole), .y_steps = dense_steps(part)};
-  map.x_start = at * map.x_steps[front(axis, whole.rank())];
-  return map;
-}
-
-CopyMap map_of_concat(const Shape& whole, std::int64_t axis, std::int64_t at, const Shape& part) {
-  CopyMap map{.shape = part, .x_steps = dense_steps(part), .y_steps = dense_steps(whole)};
-  map.y_start = at * map.y_steps[front(axis, whole.rank())];
-  return map;
+CopyMap inverse_of(const CopyMap& map) {
+  return {.shape = map.shape,
+          .x_steps = map.y_steps,
+          .y_steps = map.x_steps,
+          .x_start = map.y_start,
+          .y_start = map.x_start};
 }
 
 }  // namespace halfstep::backend::cuda::kernels

@@ -68,46 +68,38 @@ Work prepare_tile(const Facts& node, const Machine& machine) {
   }};
 }
 
-Work prepare_concat(const Facts& node, const Machine& machine) {
-  const std::size_t count = node.inputs.size() - 1;
-  const Shape& whole = node.output().shape;
-  const std::size_t axis = axis_of(node.constant(count).at(0), whole.rank());
+/// A copy from each part of `whole` along an axis to that part (Split), or the other way (ConcatV2).
+Work copies_of_parts(const Machine& machine,
+                     const Shape& whole,
+                     std::int64_t named_axis,
+                     std::span<const graph::TensorType> parts,
+                     bool joins) {
+  const std::size_t axis = axis_of(named_axis, whole.rank());
   std::vector<kernels::CopyParams> copies;
-  std::int64_t at = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Shape& part = node.input(i).shape;
-    copies.push_back(
-        {.element_bytes = size_bytes(node.output().dtype),
-         .map = kernels::map_of_concat(whole, static_cast<std::int64_t>(axis), at, part)});
-    at += part[axis];
+  std::vector<std::int64_t> begin(whole.rank());
+  for (const graph::TensorType& part : parts) {
+    const kernels::CopyMap split = kernels::map_of_slice(whole, begin, part.shape);
+    copies.push_back({.element_bytes = size_bytes(part.dtype),
+                      .map = joins ? kernels::inverse_of(split) : split});
+    begin[axis] += part.shape[axis];
   }
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
     for (std::size_t i = 0; i < copies.size(); ++i) {
-      copies[i].x = a.in[i];
-      copies[i].y = a.out[0];
+      copies[i].x = joins ? a.in[i] : a.in[1];
+      copies[i].y = joins ? a.out[0] : a.out[i];
       kernels::copy(stream, copies[i]);
     }
   }};
 }
 
+Work prepare_concat(const Facts& node, const Machine& machine) {
+  const std::size_t count = node.inputs.size() - 1;
+  const std::span<const graph::TensorType> parts(node.inputs.data(), count);
+  return copies_of_parts(machine, node.output().shape, node.constant(count).at(0), parts, true);
+}
+
 Work prepare_split(const Facts& node, const Machine& machine) {
-  const Shape& whole = node.input(1).shape;
-  const std::size_t axis = axis_of(node.constant(0).at(0), whole.rank());
-  std::vector<kernels::CopyParams> copies;
-  std::int64_t at = 0;
-  for (const graph::TensorType& part : node.outputs) {
-    copies.push_back(
-        {.element_bytes = size_bytes(part.dtype),
-         .map = kernels::map_of_split(whole, static_cast<std::int64_t>(axis), at, part.shape)});
-    at += part.shape[axis];
-  }
-  return {[=, stream = machine.stream()](const Addresses& a) mutable {
-    for (std::size_t i = 0; i < copies.size(); ++i) {
-      copies[i].x = a.in[1];
-      copies[i].y = a.out[i];
-      kernels::copy(stream, copies[i]);
-    }
-  }};
+  return copies_of_parts(machine, node.input(1).shape, node.constant(0).at(0), node.outputs, false);
 }
 
 Work prepare_fill(const Facts& node, const Machine& machine) {
