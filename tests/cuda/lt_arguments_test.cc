@@ -182,7 +182,7 @@ TEST_CASE("lt arguments: what the library is told") {
   MatmulKey narrow = key;
   narrow.n = 10;
   CHECK(lt_arguments(narrow).aux_leading == 128);
-  CHECK(mask_bytes(narrow.m, narrow.n) == 128 / 8 * 8192);
+  CHECK(graph::ops::fused_mask_bytes(narrow.m, narrow.n) == 128 / 8 * 8192);
 
   MatmulKey wide = key;
   wide.in = wide.out = DType::float32;

@@ -110,7 +110,7 @@ class Trial {
         b_(key.in, key.k * key.n, random),
         bias_(key.out, key.n, random),
         c_(static_cast<std::size_t>(key.m * key.n) * size_bytes(key.out)),
-        mask_(static_cast<std::size_t>(backend::cuda::mask_bytes(key.m, key.n))),
+        mask_(static_cast<std::size_t>(graph::ops::fused_mask_bytes(key.m, key.n))),
         workspace_(matmul_ ? matmul_->workspace_bytes() : 0) {}
 
   bool found() const { return matmul_ != nullptr; }

@@ -16,39 +16,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
+#include "graph/ops/fused.h"
 #include "graph/ops/ops.h"
-#include "graph/ops/packed.h"
 #include "graph/ops/rules.h"
 
 namespace halfstep::graph::ops {
 namespace {
 
-struct Epilogue {
-  std::string_view name;
-  bool bias, reads_mask, writes_mask, sums;
-};
-constexpr std::array k_epilogues{
-    Epilogue{"bias", true, false, false, false},
-    Epilogue{"bias_relu", true, false, false, false},
-    Epilogue{"bias_relu_mask", true, false, true, false},
-    Epilogue{"relu_gradient", false, true, false, false},
-    Epilogue{"relu_gradient_bias_gradient", false, true, false, true},
-    Epilogue{"sums_of_b", false, false, false, true},
-};
-
-const Epilogue& epilogue_of(const InferContext& c) {
+const FusedEpilogue& epilogue_of(const InferContext& c) {
   const std::string& name = c.node.attrs.get<std::string>("epilogue");
-  const auto* row = std::ranges::find(k_epilogues, name, &Epilogue::name);
-  if (row == k_epilogues.end()) throw ShapeError(fmt::format("there is no epilogue '{}'", name));
+  const auto* row = std::ranges::find(k_fused_epilogues, name, &FusedEpilogue::name);
+  if (row == k_fused_epilogues.end()) {
+    throw ShapeError(fmt::format("there is no epilogue '{}'", name));
+  }
   return *row;
 }
 
 std::vector<Shape> infer_fused(const InferContext& c) {
   const Shape product = infer_matmul(c)[0];
   const Shape mask{fused_mask_bytes(product[0], product[1])};
-  const Epilogue& epilogue = epilogue_of(c);
+  const FusedEpilogue& epilogue = epilogue_of(c);
   std::vector<Shape> wanted;
   if (epilogue.bias) wanted.push_back(Shape{product[1]});
   if (epilogue.reads_mask) wanted.insert(wanted.end(), {mask, product});

@@ -1,6 +1,6 @@
 #pragma once
 // The format and size of packed operands and of masks, shared by the shape rules and the kernels of
-// the packed and fused ops.
+// the packed ops.
 
 #include <cstdint>
 
@@ -46,13 +46,6 @@ constexpr std::int64_t packed_bytes(std::int64_t rows, std::int64_t depth, Packe
 /// Bytes of the mask of an m x n PackedMatMul, one bit per element.
 constexpr std::int64_t packed_mask_bytes(std::int64_t m, std::int64_t n) {
   return packed_padded(m) * packed_padded(n) / 8;
-}
-
-/// Bytes of the mask of an m x n FusedMatMul: a bit per element, rows padded to multiples of 128
-/// bits. The order of the bits within a row is private to the library.
-constexpr std::int64_t fused_mask_bytes(std::int64_t m, std::int64_t n) {
-  constexpr std::int64_t k_row_bits = 128;
-  return (n + k_row_bits - 1) / k_row_bits * k_row_bits / 8 * m;
 }
 
 /// The dtype of a PackedMatMul's result by its letter in `forms`; see packed.cc.

@@ -37,7 +37,7 @@ ProductCase::ProductCase(const MatmulKey& k, RandomStream& random) : key(k) {
   c = random_tensor(key.out, elements(key.m, key.n, key.stride_c), random);
   before = c.clone();
   bias = random_tensor(key.out, key.n, random);
-  mask = poisoned_tensor(DType::uint8, backend::cuda::mask_bytes(key.m, key.n));
+  mask = poisoned_tensor(DType::uint8, graph::ops::fused_mask_bytes(key.m, key.n));
 }
 
 std::int64_t ProductCase::row_b() const {

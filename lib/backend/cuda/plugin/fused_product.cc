@@ -12,7 +12,7 @@
 #include "backend/cuda/vendor/matmul_padding.h"
 #include "backend/functions/activation.h"
 #include "core/error.h"
-#include "graph/ops/packed.h"
+#include "graph/ops/fused.h"
 
 namespace halfstep::backend::cuda::plugin {
 namespace {
@@ -193,26 +193,18 @@ Work prepare_fused_product(const Facts& node, const Machine& machine) {
                               node.output(),
                               machine);
   key.epilogue = epilogue_named(node.attrs.get<std::string>("epilogue"));
-  require(mask_bytes(key.m, key.n) == graph::ops::fused_mask_bytes(key.m, key.n),
-          "a mask of {} bytes",
-          mask_bytes(key.m, key.n));
   Parts parts = parts_of(key, node.attrs.get<std::int64_t>("partner_k"), machine);
   if (is_narrow(key, *parts.product)) return prepare_narrow_gradient(key, machine);
   const std::size_t product_bytes = aligned(parts.product->workspace_bytes());
   const std::size_t sum_bytes = parts.sums ? kernels::bias_grad_workspace(*parts.sums) : 0;
-  const bool reads_mask = key.epilogue == Epilogue::relu_gradient ||
-                          key.epilogue == Epilogue::relu_gradient_bias_gradient;
-  const bool reads_bias = !reads_mask && key.epilogue != Epilogue::sums_of_b;
-  const bool writes_mask = key.epilogue == Epilogue::bias_relu_mask;
-  const bool sums =
-      key.epilogue == Epilogue::relu_gradient_bias_gradient || key.epilogue == Epilogue::sums_of_b;
+  const graph::ops::FusedEpilogue& epilogue = traits_of(key.epilogue);
   return {[=, stream = machine.stream()](const Addresses& a) {
             void* const c = a.out[0];
             Matmul::Operands operands{.a = a.in[0], .b = a.in[1], .c = c};
-            if (reads_bias) operands.bias = a.variable<void>(2);
-            if (sums) operands.bias = a.out[1];
-            if (reads_mask) operands.mask = a.variable<void>(2);
-            if (writes_mask) operands.mask = a.out[1];
+            if (epilogue.bias) operands.bias = a.variable<void>(2);
+            if (epilogue.sums) operands.bias = a.out[1];
+            if (epilogue.reads_mask) operands.mask = a.variable<void>(2);
+            if (epilogue.writes_mask) operands.mask = a.out[1];
             parts.product->run(operands, a.workspace);
             if (parts.adds_bias) {
               kernels::bias_add(stream,
@@ -237,7 +229,7 @@ Work prepare_fused_product(const Facts& node, const Machine& machine) {
             }
             if (parts.sums) {
               kernels::BiasGradParams params = *parts.sums;
-              params.dy = reads_mask ? c : a.in[1];
+              params.dy = epilogue.reads_mask ? c : a.in[1];
               if (parts.masks_in_sums) {
                 params.features = a.in[3];
                 params.masked = c;

@@ -3,29 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "core/error.h"
 
 namespace halfstep::backend::cuda {
-namespace {
 
-constexpr std::array<std::string_view, 7> k_epilogues{"none",
-                                                      "bias",
-                                                      "bias_relu",
-                                                      "bias_relu_mask",
-                                                      "relu_gradient",
-                                                      "relu_gradient_bias_gradient",
-                                                      "sums_of_b"};
+using graph::ops::FusedEpilogue;
+using graph::ops::k_fused_epilogues;
 
-}  // namespace
-
-std::string_view name(Epilogue epilogue) { return k_epilogues[static_cast<std::size_t>(epilogue)]; }
+const FusedEpilogue& traits_of(Epilogue epilogue) {
+  static constexpr FusedEpilogue k_none{.name = "none"};
+  const auto number = static_cast<std::size_t>(epilogue);
+  return number == 0 ? k_none : k_fused_epilogues[number - 1];
+}
 
 Epilogue epilogue_named(std::string_view name) {
-  const auto* found = std::find(k_epilogues.begin(), k_epilogues.end(), name);
-  require(found != k_epilogues.end(), "no epilogue is named '{}'", name);
-  return static_cast<Epilogue>(found - k_epilogues.begin());
+  const auto* found = std::ranges::find(k_fused_epilogues, name, &FusedEpilogue::name);
+  require(found != k_fused_epilogues.end(), "no epilogue is named '{}'", name);
+  return static_cast<Epilogue>(found - k_fused_epilogues.begin() + 1);
 }
 
 std::string to_string(const MatmulKey& key) {

@@ -6,13 +6,14 @@
 #include <string_view>
 
 #include "core/dtype.h"
+#include "graph/ops/fused.h"
 
 namespace halfstep::backend::cuda {
 
 /// The arithmetic of float32 matmuls: IEEE, or TensorFloat-32 (10 bits of mantissa).
 enum class Float32Math : std::uint8_t { ieee, tf32 };
 
-/// The epilogue of a matmul, and its further operand.
+/// The epilogue of a matmul, and its further operand: none, then those of graph/ops/fused.h.
 enum class Epilogue : std::uint8_t {
   none,
   bias,            ///< c = ab + bias[n]
@@ -27,7 +28,8 @@ enum class Epilogue : std::uint8_t {
   sums_of_b,
 };
 
-std::string_view name(Epilogue epilogue);
+const graph::ops::FusedEpilogue& traits_of(Epilogue epilogue);
+inline std::string_view name(Epilogue epilogue) { return traits_of(epilogue).name; }
 /// Errors: InternalError for an unknown name.
 Epilogue epilogue_named(std::string_view name);
 
@@ -55,9 +57,5 @@ struct MatmulKey {
 
 /// "[128,784]x[784,64] float16 -> float16, bias_relu_mask".
 std::string to_string(const MatmulKey& key);
-
-/// Bytes of the mask that bias_relu_mask writes for C[m,n]. Its layout is private to the library,
-/// so the two matmuls that share a mask must use the same library, n and m.
-std::int64_t mask_bytes(std::int64_t m, std::int64_t n);
 
 }  // namespace halfstep::backend::cuda

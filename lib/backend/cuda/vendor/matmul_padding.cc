@@ -13,12 +13,6 @@ constexpr std::int64_t k_whole_to_copied = 4;
 
 std::int64_t padded(std::int64_t n) { return (n + k_multiple - 1) / k_multiple * k_multiple; }
 
-/// Masks have the extents of C, so C cannot be padded.
-bool has_mask(Epilogue epilogue) {
-  return epilogue == Epilogue::bias_relu_mask || epilogue == Epilogue::relu_gradient ||
-         epilogue == Epilogue::relu_gradient_bias_gradient;
-}
-
 }  // namespace
 
 std::optional<MatmulPadding> padding_of(const MatmulKey& key) {
@@ -30,7 +24,10 @@ std::optional<MatmulPadding> padding_of(const MatmulKey& key) {
   if (key.transpose_a) large.m = padded(key.m);
   if (!key.transpose_a || key.transpose_b) large.k = padded(key.k);
   const bool m = large.m != key.m, n = large.n != key.n, k = large.k != key.k;
-  if (!(m || n || k) || ((m || n) && has_mask(key.epilogue))) return std::nullopt;
+  // Masks have the extents of C, so C cannot be padded.
+  const graph::ops::FusedEpilogue& epilogue = traits_of(key.epilogue);
+  const bool masked = epilogue.reads_mask || epilogue.writes_mask;
+  if (!(m || n || k) || ((m || n) && masked)) return std::nullopt;
   padding.a = m || k;
   padding.b = n || k;
   padding.c = m || n;

@@ -17,7 +17,7 @@ class Matmul {
     const void* b = nullptr;
     void* c = nullptr;
     void* bias = nullptr;     ///< [n] of dtype `out`: read or written, by epilogue
-    void* mask = nullptr;     ///< mask_bytes(m, n): read or written, by epilogue
+    void* mask = nullptr;     ///< fused_mask_bytes(m, n): read or written, by epilogue
     bool accumulate = false;  ///< add to the value of c (in `out`, before the epilogue)
   };
   virtual ~Matmul() = default;
