@@ -5,9 +5,13 @@
 #include <limits>
 
 #include "backend/cuda/kernels/attention.h"
+#include "backend/cuda/kernels/dataset.h"
+#include "backend/cuda/kernels/elementwise.h"
 #include "backend/cuda/kernels/few_taps.h"
 #include "backend/cuda/kernels/layer_norm.h"
 #include "backend/cuda/kernels/recurrent.h"
+#include "backend/cuda/kernels/scaling.h"
+#include "backend/cuda/kernels/state.h"
 #include "backend/functions/body.h"
 #include "core/error.h"
 #include "graph/op_handles.h"
@@ -23,11 +27,6 @@ using Test = Accepts (*)(const NodeView&, const Capabilities&);
 
 /// First compute capability with bfloat16 tensor cores.
 constexpr int k_bfloat16_capability = 80;
-/// Limits set by the parameter space of one launch.
-constexpr std::size_t k_most_addends = 256;
-constexpr std::size_t k_most_pieces = 64;
-constexpr std::size_t k_most_values = 64;
-constexpr std::size_t k_most_batches = 4;
 
 bool executable(DType dtype) {
   using enum DType;
@@ -219,14 +218,16 @@ Accepts filter_gradient(const NodeView& node, const Capabilities& capabilities) 
 }
 
 Accepts one_dtype_of_values(const NodeView& node, const Capabilities& capabilities) {
-  if (node.inputs() > k_most_addends) return Accepts::no("more inputs than fit one launch");
+  if (node.inputs() > kernels::AddNParams::k_max_inputs) {
+    return Accepts::no("more inputs than fit one launch");
+  }
   return any(node, capabilities);
 }
 
 /// `first`: the input with the log.
 template <std::size_t first>
 Accepts few_values(const NodeView& node, const Capabilities& capabilities) {
-  if (node.inputs() - first - 2 > k_most_values) {
+  if (node.inputs() - first - 2 > kernels::LogScalarsParams::k_max_values) {
     return Accepts::no("more values than fit one launch");
   }
   return any(node, capabilities);
@@ -240,7 +241,9 @@ Accepts few_averages(const NodeView& node, const Capabilities& capabilities) {
 }
 
 Accepts few_tensors(const NodeView& node, const Capabilities& capabilities) {
-  if (node.outputs() > k_most_batches) return Accepts::no("more tensors than fit one launch");
+  if (node.outputs() > kernels::NextBatchParams::k_max_tensors) {
+    return Accepts::no("more tensors than fit one launch");
+  }
   for (std::size_t i = 0; i < node.outputs(); ++i) {
     const DType from = node.input(i + 2).dtype, to = node.output(i).dtype;
     const bool scales = from == DType::uint8 && (to == DType::float32 || is_half(to));
@@ -252,7 +255,8 @@ Accepts few_tensors(const NodeView& node, const Capabilities& capabilities) {
 }
 
 Accepts pieces(const NodeView& node, const Capabilities& capabilities) {
-  if (node.attrs().get<std::vector<double>>("values").size() > k_most_pieces) {
+  const std::size_t values = node.attrs().get<std::vector<double>>("values").size();
+  if (values > kernels::LearningRateParams::k_max_pieces) {
     return Accepts::no("more pieces than fit one launch");
   }
   return any(node, capabilities);
