@@ -18,5 +18,7 @@ void check(cudnnStatus_t status, std::string_view call);
 
 /// 13000 -> "13.0".
 std::string cuda_version(int number);
+/// Of cuBLAS, cuDNN or NCCL: 22809 -> "2.28.9".
+std::string library_version(std::size_t number);
 
 }  // namespace halfstep::backend::cuda::real

@@ -145,7 +145,12 @@ std::size_t choose(Device& device,
                    const std::function<std::size_t()>& measure) {
   if (device.autotune == Autotune::heuristic || count < 2) return 0;
   if (const auto known = device.choices.find(key); known && *known < count) return *known;
-  const std::size_t best = measure();
+  std::size_t best = 0;
+  try {
+    best = measure();
+  } catch (const VendorError& error) {
+    if (error.failure() != Failure::out_of_memory) throw;
+  }
   device.choices.remember(key, best);
   return best;
 }

@@ -72,7 +72,7 @@ bool is_nan(const Device& device, const TrialOperand& operand);
 std::size_t fastest(Device& device, const std::vector<std::function<void()>>& candidates);
 
 /// The index of the candidate to use for `key`, of `count`: the first, or the fastest, measured now
-/// or earlier. `measure` returns its index.
+/// or earlier. `measure` returns its index; where it finds no memory, the first is used.
 std::size_t choose(Device& device,
                    const std::string& key,
                    std::size_t count,

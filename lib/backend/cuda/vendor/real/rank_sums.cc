@@ -166,9 +166,7 @@ void RankSums::abandon() noexcept {
 
 std::string nccl_version() {
   const int number = real::loaded().version;
-  // Of "2.28.9" 22809.
-  return number == 0 ? ""
-                     : fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+  return number == 0 ? "" : real::library_version(static_cast<std::size_t>(number));
 }
 
 RankId new_rank_id() {

@@ -75,10 +75,6 @@ std::string look(Probe& probe) {
   return usable ? "" : too_old(probe.devices.front());
 }
 
-std::string dotted(std::size_t number) {
-  return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
-}
-
 class RealEvent final : public Event {
  public:
   explicit RealEvent(cudaStream_t stream) : stream_(stream) {
@@ -289,8 +285,8 @@ const char* vendor_name() { return "cuda"; }
 
 Probe probe() {
   Probe probe;
-  probe.cublas = dotted(cublasLtGetVersion());
-  probe.cudnn = dotted(cudnnGetVersion());
+  probe.cublas = real::library_version(cublasLtGetVersion());
+  probe.cudnn = real::library_version(cudnnGetVersion());
   try {
     probe.why_not = look(probe);
   } catch (const VendorError& e) {
