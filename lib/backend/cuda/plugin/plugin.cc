@@ -107,11 +107,14 @@ Status on(const boundary::Device* device, F&& body) noexcept {
   });
 }
 
-template <std::size_t n>
-void copy_text(const std::string& from, char (&to)[n]) {
-  const std::size_t length = std::min(from.size(), n - 1);
+void copy_text(const std::string& from, char* to, std::size_t capacity) {
+  const std::size_t length = std::min(from.size(), capacity - 1);
   std::memcpy(to, from.data(), length);
   to[length] = '\0';
+}
+template <std::size_t n>
+void copy_text(const std::string& from, char (&to)[n]) {
+  copy_text(from, to, n);
 }
 
 const char* last_error() { return error_text().c_str(); }
@@ -126,12 +129,7 @@ Status probe_devices(boundary::Versions* versions, std::int32_t* devices) {
   return found.why_not.empty() ? Status::ok : fail(Status::unavailable, found.why_not.c_str());
 }
 
-void nccl(char* version, std::uint64_t capacity) {
-  const std::string found = nccl_version();
-  const std::size_t length = std::min<std::size_t>(found.size(), capacity - 1);
-  std::memcpy(version, found.data(), length);
-  version[length] = '\0';
-}
+void nccl(char* version, std::uint64_t capacity) { copy_text(nccl_version(), version, capacity); }
 
 Status facts_of(std::int32_t device, boundary::DeviceFacts* facts) {
   const Probe found = probe();
@@ -198,7 +196,6 @@ Status idle(boundary::Device* device, std::int32_t* idle) {
 }
 
 Status make_rank_id(char* id) {
-  static_assert(boundary::k_rank_id_bytes == k_rank_id_bytes);
   return fenced([&] {
     const RankId made = new_rank_id();
     std::copy(made.begin(), made.end(), id);

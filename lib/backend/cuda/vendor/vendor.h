@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/cuda/boundary.h"
 #include "backend/cuda/vendor/operations.h"
 #include "comm/communicator.h"
 
@@ -23,7 +24,7 @@ namespace halfstep::backend::cuda {
 using Stream = void*;
 
 /// Alignment of allocate(); a plan should align matrices, biases and workspaces to it.
-inline constexpr std::size_t k_alignment = 256;
+inline constexpr std::size_t k_alignment = boundary::k_alignment;
 
 enum class Failure : std::uint8_t {
   unavailable,    ///< no driver, no device, or one that is too old
@@ -67,8 +68,7 @@ Probe probe();
 std::string nccl_version();  ///< "2.28.9"; "" where the loader finds no NCCL
 
 /// A new id under which ranks join (ncclUniqueId). Errors: VendorError.
-constexpr std::size_t k_rank_id_bytes = 128;
-using RankId = std::array<char, k_rank_id_bytes>;
+using RankId = std::array<char, boundary::k_rank_id_bytes>;
 RankId new_rank_id();
 
 enum class Autotune : std::uint8_t {
