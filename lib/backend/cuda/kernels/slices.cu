@@ -1,7 +1,6 @@
 #include "backend/cuda/kernels/slices.h"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "backend/cuda/kernels/device/dispatch.h"
 #include "backend/cuda/kernels/device/map.h"
@@ -36,13 +35,9 @@ void launch_slices(Stream stream, const SlicesParams& p) {
   for (std::size_t i = 0; i < p.count; ++i) longest = std::max(longest, p.tensors[i].slice);
   Grid grid = grid_of(longest);
   grid.blocks *= static_cast<std::int64_t>(p.count);
-  dispatch_floating(p.whole, [&]<class Whole>(Type<Whole>) {
-    dispatch_floating(p.packed_as, [&]<class Packed>(Type<Packed>) {
-      if constexpr (std::is_same_v<Whole, double> || std::is_same_v<Packed, double>) {
-        refuse(DType::float64);
-      } else {
-        launch(slices_kernel<Whole, Packed, k_pack>, grid, stream, p);
-      }
+  dispatch_product(p.whole, [&]<class Whole>(Type<Whole>) {
+    dispatch_product(p.packed_as, [&]<class Packed>(Type<Packed>) {
+      launch(slices_kernel<Whole, Packed, k_pack>, grid, stream, p);
     });
   });
 }

@@ -11,8 +11,8 @@
 namespace halfstep::backend::cuda::kernels {
 
 /// Tensors of one dtype in slices of `ranks` ranks, and a packed tensor of another: slice r of a
-/// tensor begins at packed[r * stride + offset]. Dtypes are floating; conversions round to nearest
-/// even.
+/// tensor begins at packed[r * stride + offset]. Dtypes: float32, float16, bfloat16; conversions
+/// round to nearest even.
 struct SlicesParams {
   static constexpr std::size_t k_max_tensors = 48;
   struct Tensor {

@@ -260,7 +260,7 @@ std::size_t softmax_loss_workspace(const SoftmaxLossParams& p) {
 
 void softmax_loss(Stream stream, const SoftmaxLossParams& p) {
   const Rows r = rows_of(p.rows, p.classes);
-  const auto run = [&]<class T>(Type<T>) {
+  dispatch_product(p.dtype, [&]<class T>(Type<T>) {
     dispatch_index(p.label, [&]<class Label>(Type<Label>) {
       const bool sums = p.mean != nullptr || p.correct != nullptr;
       const LossTensors<T, Label> tensors{static_cast<const T*>(p.logits),
@@ -276,17 +276,7 @@ void softmax_loss(Stream stream, const SoftmaxLossParams& p) {
                                           p.tickets.data};
       launch(softmax_loss_kernel<T, Label>, grid_of_rows(r), stream, r, tensors);
     });
-  };
-  switch (p.dtype) {
-    case DType::float32:
-      return run(Type<float>{});
-    case DType::float16:
-      return run(Type<float16>{});
-    case DType::bfloat16:
-      return run(Type<bfloat16>{});
-    default:
-      refuse(p.dtype);
-  }
+  });
 }
 
 }  // namespace halfstep::backend::cuda::kernels
