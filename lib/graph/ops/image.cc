@@ -4,9 +4,14 @@
 //   RandomTranslation: moves down by a uniform share of the height in [height_low, height_high) and
 //                      right by one of the width in [width_low, width_high)
 
+#include "graph/ops/image.h"
+
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
 #include <initializer_list>
+#include <span>
 
 #include "core/ranges.h"
 #include "graph/ops/ops.h"
@@ -14,9 +19,12 @@
 namespace halfstep::graph::ops {
 namespace {
 
+/// By the number of the FillMode.
+constexpr std::array<std::string_view, 4> k_fill_modes{"constant", "nearest", "reflect", "wrap"};
+
 void expect_word(const InferContext& c,
                  std::string_view attr,
-                 std::initializer_list<std::string_view> words) {
+                 std::span<const std::string_view> words) {
   const std::string& given = c.node.attrs.get<std::string>(attr);
   if (contains(words, given)) return;
   throw ShapeError(fmt::format("{} of {} must not be '{}'", attr, c.node.op, given));
@@ -34,13 +42,16 @@ Shape checked_images(const InferContext& c) {
 }
 
 std::vector<Shape> infer_flip(const InferContext& c) {
-  expect_word(c, "mode", {"horizontal", "vertical", "horizontal_and_vertical"});
+  constexpr std::array<std::string_view, 3> k_modes{
+      "horizontal", "vertical", "horizontal_and_vertical"};
+  expect_word(c, "mode", k_modes);
   return {checked_images(c)};
 }
 
 std::vector<Shape> infer_translation(const InferContext& c) {
-  expect_word(c, "fill_mode", {"constant", "nearest", "reflect", "wrap"});
-  expect_word(c, "interpolation", {"nearest", "bilinear"});
+  constexpr std::array<std::string_view, 2> k_interpolations{"nearest", "bilinear"};
+  expect_word(c, "fill_mode", k_fill_modes);
+  expect_word(c, "interpolation", k_interpolations);
   const Attrs& attrs = c.node.attrs;
   if (attrs.get<double>("height_low") > attrs.get<double>("height_high") ||
       attrs.get<double>("width_low") > attrs.get<double>("width_high")) {
@@ -55,6 +66,28 @@ std::vector<Value> gradient_flip(const GradientContext& c) {
 }
 
 }  // namespace
+
+ImageDraw::ImageDraw(const Attrs& attrs)
+    : seed(static_cast<std::uint64_t>(attrs.get<std::int64_t>("seed"))),
+      stream(static_cast<std::uint64_t>(attrs.get<std::int64_t>("stream"))),
+      first(attrs.get<std::int64_t>("first")) {}
+
+ImageFlip::ImageFlip(const Attrs& attrs)
+    : draw(attrs),
+      vertical(attrs.get<std::string>("mode") != "horizontal"),
+      horizontal(attrs.get<std::string>("mode") != "vertical") {}
+
+ImageTranslation::ImageTranslation(const Attrs& attrs)
+    : draw(attrs),
+      height_low(static_cast<float>(attrs.get<double>("height_low"))),
+      height_high(static_cast<float>(attrs.get<double>("height_high"))),
+      width_low(static_cast<float>(attrs.get<double>("width_low"))),
+      width_high(static_cast<float>(attrs.get<double>("width_high"))),
+      fill_value(static_cast<float>(attrs.get<double>("fill_value"))),
+      fill(static_cast<FillMode>(
+          std::ranges::find(k_fill_modes, attrs.get<std::string>("fill_mode")) -
+          k_fill_modes.begin())),
+      bilinear(attrs.get<std::string>("interpolation") == "bilinear") {}
 
 std::vector<OpDef> image_ops() {
   return {

@@ -2,11 +2,8 @@
 
 #include "backend/cuda/kernels/random.h"
 
-#include <array>
-
 #include "backend/cuda/kernels/image.h"
 #include "backend/cuda/plugin/prepare.h"
-#include "core/error.h"
 
 namespace halfstep::backend::cuda::plugin {
 namespace {
@@ -17,34 +14,14 @@ std::uint64_t word(const Facts& node, std::string_view attr) {
 
 kernels::ImageBatch image_batch(const Facts& node) {
   const Shape& x = node.input(0).shape;
-  return {.dtype = node.input(0).dtype,
-          .batch = x[0],
-          .rows = x[1],
-          .columns = x[2],
-          .channels = x[3],
-          .seed = word(node, "seed"),
-          .stream = word(node, "stream"),
-          .first = node.attrs.get<std::int64_t>("first")};
+  return {
+      .dtype = node.input(0).dtype, .batch = x[0], .rows = x[1], .columns = x[2], .channels = x[3]};
 }
 
 void point(kernels::ImageBatch& images, const Addresses& a) {
   images.x = a.in[0];
   images.ordinal = a.input<std::int64_t>(1);
   images.y = a.out[0];
-}
-
-kernels::FillMode fill_named(std::string_view name) {
-  using kernels::FillMode;
-  constexpr std::array<std::pair<std::string_view, FillMode>, 4> k_modes{
-      {{"constant", FillMode::constant},
-       {"nearest", FillMode::nearest},
-       {"reflect", FillMode::reflect},
-       {"wrap", FillMode::wrap}}};
-  for (const auto& [word, mode] : k_modes) {
-    if (word == name) return mode;
-  }
-  require(false, "no fill mode '{}'", name);
-  return FillMode::constant;
 }
 
 Work prepare_uniform(const Facts& node, const Machine& machine) {
@@ -60,10 +37,8 @@ Work prepare_uniform(const Facts& node, const Machine& machine) {
 }
 
 Work prepare_random_flip(const Facts& node, const Machine& machine) {
-  const auto& mode = node.attrs.get<std::string>("mode");
-  kernels::FlipParams params{.images = image_batch(node),
-                             .vertical = mode.find("vertical") != std::string::npos,
-                             .horizontal = mode.find("horizontal") != std::string::npos};
+  kernels::FlipParams params{.flip = graph::ops::ImageFlip(node.attrs),
+                             .images = image_batch(node)};
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
     point(params.images, a);
     kernels::random_flip(stream, params);
@@ -71,18 +46,8 @@ Work prepare_random_flip(const Facts& node, const Machine& machine) {
 }
 
 Work prepare_random_translation(const Facts& node, const Machine& machine) {
-  const auto real = [&](std::string_view name) {
-    return static_cast<float>(node.attrs.get<double>(name));
-  };
-  kernels::TranslationParams params{
-      .images = image_batch(node),
-      .height_low = real("height_low"),
-      .height_high = real("height_high"),
-      .width_low = real("width_low"),
-      .width_high = real("width_high"),
-      .fill_value = real("fill_value"),
-      .fill = fill_named(node.attrs.get<std::string>("fill_mode")),
-      .bilinear = node.attrs.get<std::string>("interpolation") == "bilinear"};
+  kernels::TranslationParams params{.translation = graph::ops::ImageTranslation(node.attrs),
+                                    .images = image_batch(node)};
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
     point(params.images, a);
     kernels::random_translation(stream, params);
