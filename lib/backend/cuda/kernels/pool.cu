@@ -8,6 +8,8 @@
 namespace halfstep::backend::cuda::kernels {
 namespace {
 
+using graph::ops::WindowAxis;
+
 /// Cells [first, last) of an axis.
 struct Range {
   std::int64_t first;
@@ -15,14 +17,14 @@ struct Range {
 };
 
 /// The input cells under output `o`.
-__device__ inline Range cells_of(const PoolAxis& a, std::int64_t o) {
+__device__ inline Range cells_of(const WindowAxis& a, std::int64_t o) {
   const std::int64_t begin = o * a.stride - a.pad_before;
   const std::int64_t end = begin + a.size;
   return {begin < 0 ? 0 : begin, end < a.input ? end : a.input};
 }
 
 /// The outputs whose windows cover input cell `i`.
-__device__ inline Range outputs_of(const PoolAxis& a, std::int64_t i) {
+__device__ inline Range outputs_of(const WindowAxis& a, std::int64_t i) {
   const std::int64_t at = i + a.pad_before;
   const std::int64_t first = at < a.size ? 0 : (at - a.size) / a.stride + 1;
   const std::int64_t last = at / a.stride + 1;
@@ -180,7 +182,7 @@ __global__ void max_pool_grad_kernel(
 
 /// The cells that the window `o` of an axis writes where windows do not overlap: its own, and those
 /// up to the next window or the end, which no window covers.
-__device__ inline Range cells_written(const PoolAxis& a, std::int64_t o) {
+__device__ inline Range cells_written(const WindowAxis& a, std::int64_t o) {
   const std::int64_t begin = o * a.stride - a.pad_before;
   const bool last = o + 1 == a.output;
   return {o == 0 ? 0 : begin, last ? a.input : begin + a.stride};
@@ -210,7 +212,7 @@ __global__ void max_pool_grad_apart_kernel(
   }
 }
 
-bool apart(const PoolAxis& a) { return a.stride >= a.size; }
+bool apart(const WindowAxis& a) { return a.stride >= a.size; }
 bool apart(const PoolGeometry& g) { return apart(g.height) && apart(g.width); }
 
 template <class T>

@@ -8,24 +8,15 @@
 
 #include "backend/cuda/kernels/stream.h"
 #include "core/dtype.h"
+#include "graph/ops/window.h"
 
 namespace halfstep::backend::cuda::kernels {
-
-/// Output o covers the input cells o * stride - pad_before + [0, size) inside the image; there is
-/// at least one.
-struct PoolAxis {
-  std::int64_t input = 1;
-  std::int64_t output = 1;
-  std::int64_t size = 1;
-  std::int64_t stride = 1;
-  std::int64_t pad_before = 0;
-};
 
 struct PoolGeometry {
   std::int64_t batch = 1;
   std::int64_t channels = 1;
-  PoolAxis height;
-  PoolAxis width;
+  graph::ops::WindowAxis height;
+  graph::ops::WindowAxis width;
 };
 
 /// Dtypes: floating; for max_pool also int32, int64, uint8.

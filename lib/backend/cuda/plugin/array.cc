@@ -68,7 +68,7 @@ Work prepare_tile(const Facts& node, const Machine& machine) {
   }};
 }
 
-/// A copy from each part of `whole` along an axis to that part (Split), or the other way (ConcatV2).
+/// A copy from each part of `whole` along an axis to that part (Split), or back (ConcatV2).
 Work copies_of_parts(const Machine& machine,
                      const Shape& whole,
                      std::int64_t named_axis,

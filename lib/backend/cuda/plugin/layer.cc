@@ -21,20 +21,9 @@ std::size_t channel_axis(const Facts& node) {
   return last ? node.input(0).shape.rank() - 1 : 1;
 }
 
-kernels::PoolAxis plain(const graph::ops::WindowAxis& axis) {
-  return {.input = axis.input,
-          .output = axis.output,
-          .size = axis.size,
-          .stride = axis.stride,
-          .pad_before = axis.pad_before};
-}
-
 kernels::PoolGeometry pool_geometry(const Facts& node, const Shape& x) {
-  const graph::ops::Window window = graph::ops::pool_window(node.attrs, x);
-  return {.batch = x[0],
-          .channels = x[3],
-          .height = plain(window.height),
-          .width = plain(window.width)};
+  const auto [height, width] = graph::ops::pool_window(node.attrs, x);
+  return {.batch = x[0], .channels = x[3], .height = height, .width = width};
 }
 
 using Pool = void (*)(Stream, const kernels::PoolParams&);
