@@ -34,7 +34,7 @@ class RemoteDevice final : public Memory, public Device {
   /// A new id under which ranks join. Errors: UserError(unavailable) without NCCL.
   std::string new_rank_id() const;
   /// Joins the device to those of the other ranks; blocks until all have called it. From then on
-  /// blocking calls look after the other ranks. Errors: UserError(unavailable), UserError(ranks).
+  /// blocking calls check the other ranks. Errors: UserError(unavailable), UserError(ranks).
   void join(const std::string& id, std::shared_ptr<comm::Communicator> ranks);
 
   Prepared prepare(const Kernel& row, const NodeView& node) override;

@@ -138,7 +138,8 @@ Accepts attention(const NodeView& node, const Capabilities& capabilities) {
   return any(node, capabilities);
 }
 
-/// Of a gradient, whose input 2 is the scale; sums without a Relu, of four inputs, have none.
+/// Gradients whose scale must be float32: it has the dtype of input 2. Sums without a ReLU, with
+/// four inputs, have no scale.
 Accepts float32_scale(const NodeView& node, const Capabilities& capabilities) {
   if (node.inputs() > 4 && node.input(2).dtype != DType::float32) return Accepts::no("float64");
   return any(node, capabilities);
@@ -190,7 +191,7 @@ Accepts taps_up_to(std::int64_t most, const NodeView& node, const Shape& filter)
   return fits ? Accepts::yes() : Accepts::no("many taps, or groups");
 }
 
-/// The libraries' engines for channels that do not fill a tensor core's operand. On an H200 they
+/// Convolutions of few taps whose channels do not fill a tensor core's operand. On an H200 cuDNN
 /// took 37, 164 and 193 us (float16, bfloat16, float32) for 1,024 images of 28 x 28 and 32 filters
 /// of 3 x 3, which store 44 MB in 16 bits.
 Accepts few_taps_convolution(const NodeView& node, const Capabilities& capabilities) {

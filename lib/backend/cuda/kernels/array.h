@@ -81,7 +81,7 @@ void write_integers(Stream stream, const WriteIntegersParams& params);
 
 /// y [outer, depth, inner] = indices [outer, inner] == index along depth ? *on : *off.
 struct OneHotParams {
-  DType index{};  ///< of any number
+  DType index{};  ///< any numeric dtype
   std::size_t element_bytes = 0;
   const void* indices = nullptr;
   const void* on = nullptr;

@@ -49,10 +49,10 @@ struct BatchNormParams {
 std::size_t batch_norm_workspace(const BatchNormParams& params);
 void batch_norm(Stream stream, const BatchNormParams& params);
 
-/// dx may alias dy or x; where it is null, only dscale and doffset are computed, without scale
-/// unless there is a relu.
-/// With given sums only dx is, of x that was normalized by the moments of sum_rows rows (0: of
-/// others). Dtypes: x, dy, dx `dtype`; scale float32; the others `statistics`.
+/// dx may alias dy or x. Where dx is null, only dscale and doffset are computed, and scale is read
+/// only with relu. Where they are given, only dx is computed, by the moments of sum_rows rows, or,
+/// if that is 0, by moments that do not depend on x.
+/// Dtypes: x, dy, dx `dtype`; scale float32; the others `statistics`.
 struct BatchNormGradParams {
   DType dtype{};
   DType statistics{};

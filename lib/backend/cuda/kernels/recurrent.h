@@ -105,9 +105,9 @@ inline bool takes_one_launch(const graph::ops::RnnGeometry& g, DType dtype) {
          g.batch * g.units * g.columns() <= most;
 }
 
-/// `params` without the tensors of one step. `kernel` is aligned to 4 bytes.
+/// Sets sums, candidate and operand itself. `kernel` is aligned to 4 bytes.
 void rnn_steps(Stream stream, const RnnParams& params, const void* kernel);
-/// The same for the gradient, by the transposed kernel [columns, units].
+/// Sets dh and both operands itself. `transposed`: the kernel as [columns, units].
 void rnn_grad_steps(Stream stream, const RnnGradParams& params, const void* transposed);
 
 }  // namespace halfstep::backend::cuda::kernels

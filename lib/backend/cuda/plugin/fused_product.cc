@@ -106,8 +106,8 @@ Parts backward(const MatmulKey& key, bool masks, const Machine& machine) {
   return parts;
 }
 
-/// Whether the library computes a large matmul of 16 bits with an epilogue in an algorithm without
-/// tensor cores, and the plain one on them. On an H200 a step of gru_rows takes 138 us longer in
+/// Whether the library computes a large matmul of 16 bits with its epilogue without tensor cores,
+/// but the plain matmul with them. On an H200 a step of gru_rows takes 138 us longer in
 /// bfloat16 than in float16; the weight gradient of its projections, 28 x 384 x 3584, is the launch
 /// for which cuBLASLt chose such an algorithm.
 bool misses_tensor_cores(const LibraryProduct& fused,
@@ -126,7 +126,7 @@ bool misses_tensor_cores(const LibraryProduct& fused,
 bool is_narrow(const MatmulKey& key, const LibraryProduct& product) {
   using Params = kernels::NarrowGradientParams;
   constexpr std::int64_t k_elements = 1 << 17;
-  const std::int64_t column_blocks = key.m / Params::k_multiple;  // or fewer
+  const std::int64_t column_blocks = key.m / Params::k_multiple;  // an upper bound
   return key.epilogue == Epilogue::sums_of_b && is_half(key.in) && !padding_of(key) &&
          !product.uses_tensor_cores() && key.n <= Params::k_most_outputs &&
          key.m % Params::k_multiple == 0 && column_blocks <= kernels::Tickets::k_count &&

@@ -17,7 +17,7 @@ MatmulKey product_key(const graph::TensorType& a,
                       const graph::TensorType& y,
                       const Machine& machine);
 
-/// A library's choice with its workspace.
+/// The description of an algorithm, and its workspace.
 std::string algorithm_text(const std::string& chosen, std::size_t workspace_bytes);
 
 /// `bytes` rounded up to the alignment of the pieces of a workspace.

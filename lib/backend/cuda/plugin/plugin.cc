@@ -98,7 +98,7 @@ Status fenced(F&& body) noexcept {
   }
 }
 
-/// The same on a device, which is a thread's own choice in CUDA.
+/// The same with the device as the calling thread's current one.
 template <class F>
 Status on(const boundary::Device* device, F&& body) noexcept {
   return fenced([&] {
@@ -174,8 +174,8 @@ Status open(const boundary::Options* options, boundary::Device** device) {
   });
 }
 
-/// NCCL ends a communicator only when no captured graph with its sums is left. One that is still
-/// running goes on to its end.
+/// NCCL ends a communicator only when no captured graph with its sums is left. A graph that is
+/// still running completes.
 void drop_graphs(boundary::Device& device) {
   for (boundary::CapturedGraph* captured : device.graphs) captured->graph = nullptr;
 }
@@ -255,7 +255,7 @@ void release_host(boundary::Device* device, void* address) {
   on(device, [&] { device->vendor->release_host(address); });
 }
 
-/// Returns, without an event, only when the host may change its memory.
+/// Blocks until the copy has completed, unless an event is recorded after it.
 Status upload(boundary::Device* device,
               const void* host,
               void* address,

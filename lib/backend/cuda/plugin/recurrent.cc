@@ -218,7 +218,7 @@ Work prepare_rnn_grad(const Facts& node, const Machine& machine) {
   return matmuls.work(run, w.bytes);
 }
 
-/// The recurrent kernel is copied where its address is not that of a float32.
+/// The recurrent kernel is copied where its address is not aligned to a float32.
 Work prepare_rnn_steps(const Facts& node, const Machine& machine) {
   const RnnGeometry g = graph::ops::rnn_geometry(node.attrs, node.input(0).shape);
   if (g.batch == 0) return {[](const Addresses&) {}};

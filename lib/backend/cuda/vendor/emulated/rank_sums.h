@@ -19,17 +19,17 @@ class RankSums {
   RankSums& operator=(const RankSums&) = delete;
   ~RankSums();
 
-  /// Goes on with a sum in place, one at a time, and returns whether it is done: false while other
-  /// ranks have not come as far, without blocking.
+  /// Advances a sum in place, one at a time, without blocking. Returns whether it is done; it is
+  /// not while the numbers of another rank are missing.
   bool advance(std::byte* numbers, std::int64_t count, DType dtype, comm::SumKind kind);
   /// Each sum counts as done from now on.
   void abandon() { abandoned_ = true; }
 
  private:
-  /// The sums of one rank.
+  /// How many sums one rank has reached.
   struct Progress {
-    std::atomic<std::int64_t> published;  ///< whose numbers are in the file
-    std::atomic<std::int64_t> added;      ///< whose numbers of all ranks it has read
+    std::atomic<std::int64_t> published;  ///< its numbers are in the file
+    std::atomic<std::int64_t> added;      ///< it has read the numbers of all ranks
   };
   bool all_have(std::atomic<std::int64_t> Progress::*count, std::int64_t least) const;
 
@@ -37,8 +37,8 @@ class RankSums {
   std::byte* file_ = nullptr;
   std::span<Progress> progress_;  ///< by rank, at the begin of the file
   std::byte* numbers_ = nullptr;  ///< of all ranks, one after the other
-  std::int64_t sums_ = 0;         ///< that are done
-  bool published_ = false;        ///< whether this rank's numbers of the next are in the file
+  std::int64_t sums_ = 0;         ///< done
+  bool published_ = false;        ///< whether this rank's numbers of the next sum are in the file
   bool abandoned_ = false;
 };
 

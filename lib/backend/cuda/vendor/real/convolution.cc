@@ -58,8 +58,8 @@ struct Trial {
 };
 
 /// A fault of a plan, "" without one. In float32 cuDNN 9.19 has an engine whose gradient of a
-/// filter is wrong for strides of 2 and one cell of padding at the end. And with a ReLU cuDNN does
-/// not promise NaN for NaN, by which a broken step is found.
+/// filter is wrong for strides of 2 and one cell of padding at the end. With a ReLU, cuDNN does not
+/// promise to propagate NaN, by which the finite check finds a broken step.
 std::string fault_of(Device& device, const ConvArguments& c, const ConvPlan& plan) {
   const Trial trial(c, plan.workspace_bytes);
   RealConvolution convolution(device, c, plan);
@@ -83,8 +83,8 @@ std::string fault_of(Device& device, const ConvArguments& c, const ConvPlan& pla
   return is_nan(device, trial.y) ? "" : "NaN is lost in the ReLU";
 }
 
-/// Removes plans with a fault, which not to run is as well, and returns the first fault. A plan for
-/// whose trial there is no memory is kept, unless it has a ReLU, and says so.
+/// Removes plans that fail to run or give a wrong result, and returns the first fault. A plan for
+/// whose trial there is no memory is kept, unless it has a ReLU, and its description says so.
 std::string drop_faulty(Device& device,
                         const ConvKey& key,
                         const ConvArguments& c,

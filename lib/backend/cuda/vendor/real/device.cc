@@ -73,7 +73,7 @@ void fill_repeated(const Device& device,
                             device.stream),
             "cudaMemcpyAsync");
     }
-    // The copies from the host's values have ended when they go.
+    // `converted` must outlive the copies.
     check(cudaStreamSynchronize(device.stream), "cudaStreamSynchronize");
   });
 }

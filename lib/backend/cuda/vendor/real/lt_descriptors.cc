@@ -117,8 +117,8 @@ Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> lt_preference
 }
 
 bool keeps_promises(const LtArguments& arguments, std::uint64_t flags) {
-  // Refused on evidence alone: the compute type of the call asks for float32 sums, and a version of
-  // the library may leave the field empty or set further bits.
+  // Only flags that show other sums are a reason to refuse: the compute type of the call asks for
+  // float32, and a version of the library may leave the field empty or set further bits.
   const std::uint64_t sums = flags & CUBLASLT_NUMERICAL_IMPL_FLAGS_ACCUMULATOR_TYPE_MASK;
   if ((sums & CUBLASLT_NUMERICAL_IMPL_FLAGS_ACCUMULATOR_16F) != 0) return false;
   if (sums != 0 && (sums & CUBLASLT_NUMERICAL_IMPL_FLAGS_ACCUMULATOR_32F) == 0) return false;

@@ -85,7 +85,7 @@ class RealMatmul final : public Matmul {
     if (found.empty()) return;
     if (key.epilogue != Epilogue::none) {
       // The heuristics may propose algorithms for an epilogue that then refuse to run, and the
-      // library does not promise that its ReLU keeps NaN, by which a broken step is found.
+      // library does not promise that its ReLU propagates NaN, which the finite check needs.
       const bool relu =
           key.epilogue == Epilogue::bias_relu || key.epilogue == Epilogue::bias_relu_mask;
       std::erase_if(found, [&](const auto& candidate) { return !runs(candidate, relu); });
@@ -155,8 +155,8 @@ class RealMatmul final : public Matmul {
     }
   };
 
-  /// Whether the library runs a candidate, and where `keeps_nan` says so, gives NaN for NaN.
-  /// Without memory for a trial nothing is known: true, except for NaN.
+  /// Whether the library runs a candidate and, with `keeps_nan`, gives NaN for NaN. Without memory
+  /// for the trial: true where NaN is not asked for.
   bool runs(const cublasLtMatmulHeuristicResult_t& candidate, bool keeps_nan) {
     try {
       const Trial trial(arguments_);

@@ -14,7 +14,7 @@ namespace {
 /// The first version whose sums can be captured and have bfloat16.
 constexpr int k_lowest_version = 21000;
 
-/// Its functions; null where the library is not found.
+/// The functions of NCCL; null where the library is not found.
 struct Nccl {
   int (*get_version)(int*) = nullptr;
   int (*get_unique_id)(RankId*) = nullptr;
