@@ -28,7 +28,8 @@ kernels::PoolGeometry pool_geometry(const Facts& node, const Shape& x) {
 
 using Pool = void (*)(Stream, const kernels::PoolParams&);
 
-Work prepare_pool(const Facts& node, const Machine& machine, Pool pool) {
+template <Pool pool>
+Work prepare_pool(const Facts& node, const Machine& machine) {
   kernels::PoolParams params{.dtype = node.output().dtype,
                              .geometry = pool_geometry(node, node.input(0).shape)};
   return {[=, stream = machine.stream()](const Addresses& a) mutable {
@@ -280,14 +281,6 @@ Work prepare_layer_norm_grad(const Facts& node, const Machine& machine) {
           kernels::layer_norm_grad_workspace(params)};
 }
 
-Work prepare_max_pool(const Facts& node, const Machine& machine) {
-  return prepare_pool(node, machine, kernels::max_pool);
-}
-
-Work prepare_avg_pool(const Facts& node, const Machine& machine) {
-  return prepare_pool(node, machine, kernels::avg_pool);
-}
-
 Work prepare_max_pool_grad(const Facts& node, const Machine& machine) {
   kernels::MaxPoolGradParams params{.dtype = node.output().dtype,
                                     .geometry = pool_geometry(node, node.input(0).shape)};
@@ -382,7 +375,7 @@ Work prepare_softmax_loss(const Facts& node, const Machine& machine) {
 
 std::vector<Row> layer_rows() {
   return {
-      {"cuda/avg_pool", prepare_avg_pool},
+      {"cuda/avg_pool", prepare_pool<kernels::avg_pool>},
       {"cuda/avg_pool_grad", prepare_avg_pool_grad},
       {"cuda/batch_moments", prepare_batch_moments},
       {"cuda/batch_norm", prepare_batch_norm},
@@ -396,7 +389,7 @@ std::vector<Row> layer_rows() {
       {"cuda/cross_entropy", prepare_cross_entropy},
       {"cuda/convolution", prepare_few_taps_convolution},
       {"cuda/filter_gradient", prepare_filter_gradient},
-      {"cuda/max_pool", prepare_max_pool},
+      {"cuda/max_pool", prepare_pool<kernels::max_pool>},
       {"cuda/max_pool_grad", prepare_max_pool_grad},
       {"cuda/softmax", prepare_softmax},
       {"cuda/softmax_loss", prepare_softmax_loss},
