@@ -2,6 +2,7 @@
 
 #include "backend/cuda/kernels/device/dispatch.h"
 #include "backend/cuda/kernels/device/map.h"
+#include "backend/cuda/kernels/device/share.h"
 
 namespace halfstep::backend::cuda::kernels {
 namespace {
@@ -98,12 +99,8 @@ __device__ inline void take_words(const CopiedRows& t,
 __global__ void next_batch_kernel(NextRows p) {
   const std::int64_t ordinal = *p.ordinal + 1;
   const std::int32_t* order = p.order + ordinal % p.cycle * p.count;
-  int n = 0;
-  while (n + 1 < p.tensors && p.tensor[n + 1].first_block <= block()) ++n;
+  const auto [n, first, step] = share_of(p.tensor, p.tensors);
   const CopiedRows& t = p.tensor[n];
-  const std::int64_t end = n + 1 < p.tensors ? p.tensor[n + 1].first_block : blocks();
-  const std::int64_t first = (block() - t.first_block) * threads() + thread();
-  const std::int64_t step = (end - t.first_block) * threads();
   switch (t.word) {
     case 16:
       take_words<16>(t, order, p.count, first, step);

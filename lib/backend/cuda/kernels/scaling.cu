@@ -6,6 +6,7 @@
 
 #include "backend/cuda/kernels/device/fold_parts.h"
 #include "backend/cuda/kernels/device/map.h"
+#include "backend/cuda/kernels/device/share.h"
 
 namespace halfstep::backend::cuda::kernels {
 namespace {
@@ -38,21 +39,6 @@ struct Batch {
   Tensor tensor[k_most];
   int count;
 };
-
-/// The tensor of a block, and its threads: `first` of `step`.
-struct Share {
-  int tensor;
-  std::int64_t first, step;
-};
-template <class Tensor>
-__device__ inline Share share_of(const Batch<Tensor>& batch) {
-  int n = 0;
-  while (n + 1 < batch.count && batch.tensor[n + 1].first_block <= block()) ++n;
-  const std::int64_t begin = batch.tensor[n].first_block;
-  const std::int64_t end =
-      n + 1 < batch.count ? std::int64_t{batch.tensor[n + 1].first_block} : blocks();
-  return {n, (block() - begin) * threads() + thread(), (end - begin) * threads()};
-}
 
 /// Calls f with each element of the thread's share.
 template <class T, class F>
@@ -96,7 +82,7 @@ __global__ void HALFSTEP_BLOCK_OF(256, 4) check_kernel(Batch<Part> batch,
                                                        unsigned* tickets,
                                                        bool last_launch,
                                                        bool* ok) {
-  const Share share = share_of(batch);
+  const Share share = share_of(batch.tensor, batch.count);
   const float given = unscale == nullptr ? 1.0F : *unscale;
   const float factor = reciprocal ? 1.0F / given : given;
   bool found = false;
@@ -160,7 +146,7 @@ __device__ inline float sum_of_squares(const Part& t, const Share& share, float 
 /// The last block sums the parts of all tensors, each by a warp.
 __global__ void HALFSTEP_BLOCK_OF(256, 4)
     squares_kernel(Batch<Squared> batch, const float* unscale, float* parts, unsigned* ticket) {
-  const Share share = share_of(batch);
+  const Share share = share_of(batch.tensor, batch.count);
   const float factor = unscale == nullptr ? 1.0F : *unscale;
   const Squared& t = batch.tensor[share.tensor];
   float sum = 0;

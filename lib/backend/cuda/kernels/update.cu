@@ -5,6 +5,7 @@
 
 #include "backend/cuda/kernels/device/dispatch.h"
 #include "backend/cuda/kernels/device/map.h"
+#include "backend/cuda/kernels/device/share.h"
 
 namespace halfstep::backend::cuda::kernels {
 namespace {
@@ -232,17 +233,11 @@ __global__ void update_kernel(R rule,
   rule.numbers = load_scalars<T>(scalars);
   rule.prepare();
   const auto& given = rule.numbers;
-  const Factors<Compute<T>> factors{
-      reciprocal ? Compute<T>(1) / given.unscale : given.unscale,
-      given.decay,
-      static_cast<Compute<T>>(decay_by_rate) * given.rate};
-  int n = 0;
-  while (n + 1 < tensors.count && tensors.entry[n + 1].first_block <= block()) ++n;
+  const Factors<Compute<T>> factors{reciprocal ? Compute<T>(1) / given.unscale : given.unscale,
+                                    given.decay,
+                                    static_cast<Compute<T>>(decay_by_rate) * given.rate};
+  const auto [n, first, step] = share_of(tensors.entry, tensors.count);
   const Entry<T>& t = tensors.entry[n];
-  const std::int64_t end =
-      n + 1 < tensors.count ? std::int64_t{tensors.entry[n + 1].first_block} : blocks();
-  const std::int64_t first = (block() - t.first_block) * threads() + thread();
-  const std::int64_t step = (end - t.first_block) * threads();
   if constexpr (std::is_same_v<T, float>) {
     if (t.gradient_dtype == DType::float16) {
       return update_tensor<float16>(rule, t, factors, first, step);

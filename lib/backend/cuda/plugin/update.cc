@@ -20,7 +20,7 @@ namespace halfstep::backend::cuda::plugin {
 namespace {
 
 using Scalars = kernels::UpdateScalars<const void*>;
-using Scalar = const void * Scalars::*;
+using Scalar = const void* Scalars::*;
 
 Scalar scalar_named(std::string_view input) {
   static constexpr std::array<std::pair<std::string_view, Scalar>, 10> k_scalars{
