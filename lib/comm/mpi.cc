@@ -35,10 +35,10 @@ constexpr Seconds k_tell{1.0};
 /// Between two polls for sums that nobody waits for yet; 50 us made a step of mnist_cnn 6 % longer.
 constexpr std::chrono::microseconds k_background{250};
 
-/// MPI sends messages up to a limit at once, without asking the receiver first: Open MPI up to 4
-/// KiB with its header between processes of a host, and more over networks. Parts of so many bytes
-/// are divided: 4 KiB took 5.1 us in one message and 2.1 in two, 32 KiB 13.5 and 9.4 in nine, 64
-/// KiB 16.2 and 16.7.
+/// MPI sends messages up to a limit eagerly, without a rendezvous: Open MPI up to 4 KiB with the
+/// header between processes of a host, and more over networks. Parts of up to k_most_in_eager bytes
+/// are sent in messages of k_eager: 4 KiB took 5.1 us in one message and 2.1 in two, 32 KiB 13.5
+/// and 9.4 in nine, 64 KiB 16.2 and 16.7.
 constexpr int k_eager = 4000, k_most_in_eager = 32 << 10;
 
 class Exchange final : public Communicator, public SumQueue {
@@ -306,7 +306,7 @@ class Exchange final : public Communicator, public SumQueue {
     return {ranks, message, "--resume auto goes on from the newest checkpoint"};
   }
 
-  /// No sum progresses from now on: its buffers may go.
+  /// Fails this wait and all later ones. No sum progresses any more, so its buffers may be freed.
   [[noreturn]] void lose(const std::vector<int>& ranks, const std::string& message) {
     const std::lock_guard lock(mutex_);
     failure_ = std::make_exception_ptr(lost(ranks, message));

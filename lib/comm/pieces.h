@@ -20,8 +20,9 @@ class PieceOfSum : public Sum {
 /// An all-reduce of `count` numbers, in pieces that make() returns for their number of elements.
 class SumOfPieces final : public Sum {
  public:
-  /// Of equal sizes, so that none is short. A rank adds 512 KiB of each: with less it would send
-  /// more messages than latency allows, since it sends one to every other rank.
+  /// The number of pieces, which have equal sizes, so that none is short. A rank adds 512 KiB of
+  /// each: of smaller ones it would send more messages than latency allows, since it sends one to
+  /// every other rank.
   static std::int64_t pieces(std::int64_t count, int ranks, DType dtype) {
     return count * static_cast<std::int64_t>(size_bytes(dtype)) / (std::int64_t{ranks} << 19);
   }
