@@ -1,7 +1,6 @@
 #include "backend/cuda/rows.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
 #include "backend/cuda/kernels/attention.h"
@@ -10,6 +9,7 @@
 #include "backend/cuda/kernels/few_taps.h"
 #include "backend/cuda/kernels/layer_norm.h"
 #include "backend/cuda/kernels/recurrent.h"
+#include "backend/cuda/kernels/reduce.h"
 #include "backend/cuda/kernels/scaling.h"
 #include "backend/cuda/kernels/state.h"
 #include "backend/functions/body.h"
@@ -427,9 +427,9 @@ std::vector<Kernel> all() {
   };
   add_functions(rows, "cuda/unary", functions::UnaryFunctions{});
   add_functions(rows, "cuda/binary", functions::BinaryFunctions{});
-  constexpr std::array k_reductions{
-      "All", "Any", "ArgMax", "ArgMin", "Max", "Mean", "Min", "Prod", "Sum"};
-  for (const char* op : k_reductions) rows.push_back({op, "cuda/reduce", constant<1>});
+  for (const auto& [op, reduction] : kernels::k_reductions) {
+    rows.push_back({op, "cuda/reduce", constant<1>});
+  }
   for (const graph::OpDef& op : graph::op_table().all()) {
     if (op.update) rows.push_back({op.name, "cuda/update", any});
     if (op.aliases) rows.push_back({op.name, "cuda/alias", any});

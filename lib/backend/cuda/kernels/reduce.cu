@@ -1,9 +1,7 @@
 #include "backend/cuda/kernels/reduce.h"
 
-#include <array>
 #include <cmath>
 #include <limits>
-#include <utility>
 #include <vector>
 
 #include "backend/cuda/kernels/device/dispatch.h"
@@ -11,18 +9,6 @@
 
 namespace halfstep::backend::cuda::kernels {
 namespace {
-
-constexpr std::array<std::pair<std::string_view, Reduction>, 9> k_reductions{{
-    {"All", Reduction::all},
-    {"Any", Reduction::any},
-    {"ArgMax", Reduction::arg_max},
-    {"ArgMin", Reduction::arg_min},
-    {"Max", Reduction::max},
-    {"Mean", Reduction::mean},
-    {"Min", Reduction::min},
-    {"Prod", Reduction::prod},
-    {"Sum", Reduction::sum},
-}};
 
 FoldPlan plan_of(const Shape& shape, unsigned axes) {
   const Steps dense = dense_steps(shape);

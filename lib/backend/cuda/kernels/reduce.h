@@ -2,10 +2,12 @@
 // Reductions over any axes. Max and Min propagate NaN; ArgMax and ArgMin return the first index. An
 // empty reduction gives the neutral element (mean: NaN, for integers 0).
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "backend/cuda/kernels/stream.h"
 #include "core/dtype.h"
@@ -14,6 +16,18 @@
 namespace halfstep::backend::cuda::kernels {
 
 enum class Reduction { all, any, arg_max, arg_min, max, mean, min, prod, sum };
+
+inline constexpr std::array<std::pair<std::string_view, Reduction>, 9> k_reductions{{
+    {"All", Reduction::all},
+    {"Any", Reduction::any},
+    {"ArgMax", Reduction::arg_max},
+    {"ArgMin", Reduction::arg_min},
+    {"Max", Reduction::max},
+    {"Mean", Reduction::mean},
+    {"Min", Reduction::min},
+    {"Prod", Reduction::prod},
+    {"Sum", Reduction::sum},
+}};
 
 /// The reduction of an op, such as "ArgMax"; nothing for other ops.
 std::optional<Reduction> reduction_of(std::string_view op);
