@@ -91,7 +91,7 @@ struct KnownArguments {
 };
 static_assert(sizeof(KnownArguments) <= 4096);
 
-/// Calls f(integral_constant<int, n>) for n in [0, count).
+/// Calls f(integral_constant<std::size_t, n>) for n in [0, count).
 template <std::size_t count, class F>
 __device__ inline void unrolled(F&& f) {
   [&]<std::size_t... n>(std::index_sequence<n...>) {

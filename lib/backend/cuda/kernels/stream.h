@@ -6,7 +6,7 @@
 // Pointers are aligned to their element; alignment to 16 bytes enables the fast paths. Outputs may
 // alias an input only where the header says so. Values are loaded to float (double for float64),
 // computed in it and rounded once, to nearest even; sums have a fixed order, so results are
-// bit-reproducible. Errors: InternalError for a dtype without a kernel, LaunchError when the launch
+// bit-reproducible. Errors: LaunchError for a dtype without a kernel, and where the launch
 // fails.
 
 #include <cstdint>

@@ -31,7 +31,7 @@ void dispatch_floating(DType dtype, F&& f) {
   }
 }
 
-/// The dtypes of matmuls and convolutions.
+/// float32, float16 and bfloat16: the dtypes of matmuls and convolutions.
 template <class F>
 void dispatch_product(DType dtype, F&& f) {
   if (dtype == DType::float64) refuse(dtype);

@@ -87,7 +87,7 @@ __global__ void HALFSTEP_BLOCK_OF(FoldPlan::k_threads, 2)
       }
       for (int u = 0; u < k_unrolled; ++u, offset += step) add(loaded[u], offset, k + u * lanes);
     }
-    // Those that are left, of short parts all, are also loaded before the first is added.
+    // The rows that are left, in short parts all, are also loaded before the first is added.
     Row loaded[k_unrolled - 1];
     for (int u = 0; u < k_unrolled - 1; ++u) {
       if (k + u * lanes < end) loaded[u] = fold.template load<width>(offset + u * step);

@@ -82,7 +82,7 @@ void with_width(bool packed, std::int64_t channels, F&& f) {
 /// Sizes of the parts of a workspace, rounded up to 16 bytes.
 inline std::size_t rounded_up(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
 
-/// Errors: InternalError for statistics of another dtype than theirs.
+/// Errors: LaunchError for statistics that are not float32, float64 or bfloat16.
 inline void check_statistics(DType dtype) {
   if (dtype != DType::float32 && dtype != DType::float64 && dtype != DType::bfloat16) refuse(dtype);
 }

@@ -120,7 +120,7 @@ struct BlockSamples {
   }
 };
 
-/// f of the type of elements and the samples of a block, and the grid of its kernel.
+/// Calls f with the element type, the samples of a block as a constant, and the kernel's grid.
 template <class F>
 void dispatch_blocks(const RnnStep& step, F&& f) {
   const int rows = samples_of_block(step.geometry, step.dtype);
