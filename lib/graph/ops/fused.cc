@@ -13,11 +13,12 @@
 // so that each kernel can tell whether one library runs both. Where it does not, the mask is not
 // written and the sign of `features` is used.
 
+#include "graph/ops/fused.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "graph/ops/fused.h"
 #include "graph/ops/ops.h"
 #include "graph/ops/rules.h"
 
