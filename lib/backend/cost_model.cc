@@ -244,7 +244,7 @@ Accepts packing_pays(const NodeView& product,
                      std::string_view kernel,
                      const Capabilities& capabilities) {
   std::optional<Workload> workload = workload_of(product);
-  if (!workload) return Accepts::no("an empty product");
+  if (!workload) return Accepts::no("an empty matmul");
   workload->products = packed.attrs().get<std::int64_t>("products");
   const CostModel& costs = cost_model(capabilities);
   std::optional<double> seconds = costs.seconds(kernel, *workload);

@@ -216,7 +216,7 @@ void PrecisionSpec::fields(Fields& f) {
            k_on_nonfinite,
            {.doc = "What happens where no dynamic scale is active and a gradient is not finite: "
                    "the run stops with exit code 4, the step is skipped, or it is applied. With "
-                   "apply nothing looks, so that 16-bit products on the CPU can update weights as "
+                   "apply nothing looks, so that 16-bit matmuls on the CPU can update weights as "
                    "they compute gradients."});
   f.section("loss_scale",
             loss_scale,

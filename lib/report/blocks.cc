@@ -155,7 +155,7 @@ void OpRow::describe(Fields& f, bool may_have_no_kernel) {
   }
   f("flops",
     flops,
-    {.doc = "of matrix products and convolutions, 2 per product", .may_lack = true});
+    {.doc = "of matmuls and convolutions, 2 per multiplication and addition", .may_lack = true});
   f("tensor_core", tensor_core, "whether tensor cores did the work; null where it is not known");
   f("algorithm",
     algorithm,
@@ -175,13 +175,13 @@ void PrecisionHead::fields(Fields& f) {
   f("variable_dtype", variable_dtype, "weights are stored in");
   f.text_or_null("accumulate_dtype",
                  accumulate_dtype,
-                 "narrowest of partial sums in products; null without any");
+                 "narrowest of partial sums in matmuls; null without any");
   f("float32_math",
     float32_math,
-    "ieee: float32 products are not shortened; tf32: they may be, to 10 bits");
+    "ieee: float32 operands of matmuls are not shortened; tf32: they may be, to 10 bits");
   f.text_or_null(
       "grad_dtype", grad_dtype, "weight gradients are rounded to; null where a rewrite decides");
-  f("float16_gemm", float16_gemm, "how float16 products are computed; null without any");
+  f("float16_gemm", float16_gemm, "how float16 matmuls are computed; null without any");
   f("rewrite", rewrite, "what the automatic rewrite did");
 }
 

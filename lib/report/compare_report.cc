@@ -84,7 +84,7 @@ void PolicyBlock::fields(Fields& f) {
     {.doc = "every metric by its name with the split", .each = "one metric over the seeds"});
   f("loss_curve", loss_curve, "training loss against the baseline's, step by step");
   f("time_to_accuracy", time_to_accuracy, "until the target; null without one");
-  f("flops_per_step", flops_per_step, "of matrix products and convolutions");
+  f("flops_per_step", flops_per_step, "of matmuls and convolutions");
   f("precision", precision, "requested and effective precision");
 }
 

@@ -394,8 +394,8 @@ void Explanation::fields(Fields& f) {
   f("rewrite", rewrite, "what the automatic rewrite did");
   f("casts_executed", casts, "casts between floating dtypes in a step");
   f("cast_bytes", cast_bytes, "bytes read and written by them in a step");
-  f("flops_per_step", flops, "of products and convolutions");
-  f.fraction("half_flops_share", half_flops_share, "of products and convolutions");
+  f("flops_per_step", flops, "of matmuls and convolutions");
+  f.fraction("half_flops_share", half_flops_share, "of matmuls and convolutions");
   f.fraction("half_bytes_share", half_bytes_share, "of all outputs");
   f("predicted_step",
     predicted_step,

@@ -193,7 +193,7 @@ std::string sums(const Explanation& e) {
   text += fact("casts",
                fmt::format("{}, which read and write {} a step", e.casts, megabytes(e.cast_bytes)));
   text += fact("in 16 bits",
-               fmt::format("{:.1f} % of {} in products and convolutions, {:.1f} % of {} written",
+               fmt::format("{:.1f} % of {} in matmuls and convolutions, {:.1f} % of {} written",
                            e.half_flops_share * 100,
                            flops_text(e.flops),
                            e.half_bytes_share * 100,

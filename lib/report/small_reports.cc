@@ -321,7 +321,7 @@ void DoctorReport::fields(Fields& f) {
   f("context", context, "where and by what the report was made");
   f("available_memory_bytes", available_memory_bytes, "left to this process");
   f("probes", probes, {.doc = "by device and dtype", .each = "a matrix product in one dtype"});
-  f("onednn", onednn, "the library behind float32 products and most convolutions");
+  f("onednn", onednn, "the library behind float32 matmuls and most convolutions");
   f("cuda", cuda, "the CUDA backend");
   f("mpi", mpi, "the library for runs of several ranks");
 }

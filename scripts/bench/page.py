@@ -207,7 +207,7 @@ def section(run):
     parts += [steps(key, workload) for key, workload in run["workloads"].items()]
     parts += [f"### Slowest ops of a step, {PROFILED}", ops(run)]
     if run["gemm"]:
-        parts += ["### Dense products", products(run)]
+        parts += ["### Matmuls", products(run)]
     return "\n\n".join(parts)
 
 

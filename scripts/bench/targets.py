@@ -211,7 +211,7 @@ def fill_extras(table, run):
     """Figures in addition to the targets of the steps."""
     extras = run.get("extras", {})
     for batch, ratio in extras.get("raw", {}).items():
-        figure = f"guide 4096, B = {batch}: float32 step over oneDNN's bare products"
+        figure = f"guide 4096, B = {batch}: float32 step over oneDNN's bare matmuls"
         table.add(figure, 1.05, ratio, at_most=True)
     for op, ratio in extras.get("updates", {}).items():
         table.add(f"{op}, 20 M parameters: over copying its bytes", 1.5, ratio, at_most=True)

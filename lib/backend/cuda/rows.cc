@@ -75,7 +75,7 @@ Accepts last_constant(const NodeView& node, const Capabilities& capabilities) {
 Accepts product(const NodeView& node, const Capabilities& capabilities) {
   const DType dtype = node.output().dtype;
   if (dtype != DType::float32 && !is_half(dtype)) {
-    return Accepts::no(fmt::format("no products of {}", name(dtype)));
+    return Accepts::no(fmt::format("no matmuls of {}", name(dtype)));
   }
   if (dtype == DType::bfloat16 && capabilities.compute_capability < k_bfloat16_capability) {
     return Accepts::no("bfloat16 needs compute capability 8.0");

@@ -94,7 +94,7 @@ std::string body(const Explanation& report) {
   Facts rows{{"policy", report.policy},
              {"device", fmt::format("{}, {}", report.device, report.arch)},
              {"batch size", word(report.batch)},
-             {"16-bit share of products and convolutions", percent(report.half_flops_share)},
+             {"16-bit share of matmuls and convolutions", percent(report.half_flops_share)},
              {"16-bit share of all outputs", percent(report.half_bytes_share)},
              {"casts in a step",
               fmt::format("{}, {} bytes read and written", report.casts, word(report.cast_bytes))}};

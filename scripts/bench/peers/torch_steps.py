@@ -71,7 +71,7 @@ def variants(task, precision, compiled):
         if precision == "float32":
             ways = {"float32": (False, "ieee")}
         else:
-            ways = {"autocast": (True, "ieee"), "products in bfloat16": (False, "bf16")}
+            ways = {"autocast": (True, "ieee"), "matmuls in bfloat16": (False, "bf16")}
         for way, (autocast, products) in ways.items():
             made[layout + way] = maker(task, last, autocast, products, compiled)
     return made
