@@ -153,9 +153,7 @@ void OpRow::describe(Fields& f, bool may_have_no_kernel) {
   } else {
     f("kernel", kernel, "implementation that ran");
   }
-  f("flops",
-    flops,
-    {.doc = "of matmuls and convolutions, 2 per multiplication and addition", .may_lack = true});
+  f("flops", flops, {.doc = "of matmuls and convolutions, 2 per multiply-add", .may_lack = true});
   f("tensor_core", tensor_core, "whether tensor cores did the work; null where it is not known");
   f("algorithm",
     algorithm,

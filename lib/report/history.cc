@@ -194,9 +194,7 @@ void Throughput::fields(Fields& f) {
   f.constant("unit", "img/s", "of the rates");
   f("total_ips", total_ips, "samples per second, data wait included");
   f("compute_ips", compute_ips, "samples per second without data wait");
-  f("flops_per_step",
-    flops_per_step,
-    "of matmuls and convolutions, 2 per multiplication and addition");
+  f("flops_per_step", flops_per_step, "of matmuls and convolutions, 2 per multiply-add");
   f("achieved_tflops", achieved_tflops, "10^12 operations per second");
   f("mfu", mfu, "achieved_tflops over peak_tflops; null without a peak");
   f("peak_tflops",

@@ -48,7 +48,7 @@ void PredictedLaunch::fields(Fields& f) {
   f("layer", layer, "of the config; empty outside of layers");
   f("phase", phase, "input, forward, loss, backward, ...");
   f("kernel", kernel, "implementation");
-  f("flops", flops, "of matmuls and convolutions, 2 per multiplication and addition");
+  f("flops", flops, "of matmuls and convolutions, 2 per multiply-add");
   f("bytes", bytes, "read and written, each tensor once");
   f("graph_nodes", graph_nodes, "nodes of the captured graph that run it");
   f("ms", ms, "ms; predicted");

@@ -103,7 +103,8 @@ backend::Prepared prepare(const backend::NodeView& node, const backend::Capabili
   return on_device(code(plugin::Facts(description.node()), k_machine));
 }
 
-/// Kernel::prepare is not told its kernel, so each has a function.
+/// One instantiation of prepare() per row: Kernel::prepare is a function pointer without captures,
+/// and its arguments do not identify the kernel.
 template <std::size_t... i>
 constexpr auto prepare_functions(std::index_sequence<i...>) {
   return std::array{prepare<i>...};

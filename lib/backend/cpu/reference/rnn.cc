@@ -251,32 +251,33 @@ Rnn rnn_of(const NodeView& node, const RnnGeometry& g, std::size_t mask) {
           node.inputs() > mask + 1 ? mask + 1 : 0};
 }
 
-Prepared prepare_rnn(const NodeView& node, const Capabilities&) {
-  const Rnn p = rnn_of(node, graph::ops::rnn_geometry(node.attrs(), node.input(0).shape), 5);
+/// run(Type<T>, Type<U>, p, args, i, scratch) for each sample i; T: of the values, U: of the sums.
+template <class Run>
+Prepared each_sample(const NodeView& node, const Rnn& p, const Run& run) {
   return dispatch_with_sums(
-      node.input(0).dtype, node.input(4).dtype, [&]<class T, class U>(Type<T>, Type<U>) {
+      node.input(0).dtype, node.input(4).dtype, [&]<class T, class U>(Type<T> t, Type<U> u) {
         return launch(
-            [p](const Args& a) {
+            [=](const Args& a) {
               parallel_for(p.g.batch, p.grain(), [&](std::int64_t begin, std::int64_t end) {
-                for (std::int64_t i = begin; i < end; ++i) forward<T, U>(p, a, i, p.scratch(a, i));
+                for (std::int64_t i = begin; i < end; ++i) run(t, u, p, a, i, p.scratch(a, i));
               });
             },
             p.workspace_bytes());
       });
 }
 
+Prepared prepare_rnn(const NodeView& node, const Capabilities&) {
+  const Rnn p = rnn_of(node, graph::ops::rnn_geometry(node.attrs(), node.input(0).shape), 5);
+  return each_sample(node, p, []<class T, class U>(Type<T>, Type<U>, const auto&... args) {
+    forward<T, U>(args...);
+  });
+}
+
 Prepared prepare_rnn_grad(const NodeView& node, const Capabilities&) {
   const Rnn p = rnn_of(node, graph::ops::rnn_grad_geometry(node.attrs(), node.input(0).shape), 8);
-  return dispatch_with_sums(
-      node.input(0).dtype, node.input(4).dtype, [&]<class T, class U>(Type<T>, Type<U>) {
-        return launch(
-            [p](const Args& a) {
-              parallel_for(p.g.batch, p.grain(), [&](std::int64_t begin, std::int64_t end) {
-                for (std::int64_t i = begin; i < end; ++i) backward<T, U>(p, a, i, p.scratch(a, i));
-              });
-            },
-            p.workspace_bytes());
-      });
+  return each_sample(node, p, []<class T, class U>(Type<T>, Type<U>, const auto&... args) {
+    backward<T, U>(args...);
+  });
 }
 
 }  // namespace
