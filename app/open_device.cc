@@ -80,7 +80,7 @@ backend::Backend open_cpu(const config::RunSpec& spec,
                           const Ranks* ranks) {
   const int threads = thread_count_of(spec, ranks);
   set_thread_count(threads);
-  backend::Backend cpu = backend::cpu_backend(threads, most_isa());
+  backend::Backend cpu = backend::cpu_backend(threads, max_isa());
   if (ranks != nullptr) cpu.capabilities.ranks = ranks->communicator();
   std::shared_ptr<const backend::CostModel>& costs = cpu.capabilities.costs;
   if (!run_dir.empty())
@@ -131,7 +131,7 @@ std::variant<backend::Backend, cuda::Absence> open_cuda(const config::RunSpec& s
 
 }  // namespace
 
-backend::Isa most_isa() {
+backend::Isa max_isa() {
   const auto word = environment("HALFSTEP_MAX_ISA");
   if (!word) return backend::Isa::amx;
   if (const auto isa = backend::isa_named(*word)) return *isa;

@@ -10,7 +10,7 @@ namespace halfstep::app {
 
 /// HALFSTEP_MAX_ISA, the best instruction set that kernels may use. Errors: UserError(config) for
 /// an unknown name.
-backend::Isa most_isa();
+backend::Isa max_isa();
 
 /// The file in the user's cache with the cost model for this processor, instruction set and version
 /// of oneDNN, written by `halfstep tune`; "" when the environment defines no cache.

@@ -59,7 +59,7 @@ PredictedLine describe_class(const std::vector<double>& p,
 }
 
 /// Longer rows are summed up in the text; the report and --output have all.
-constexpr std::size_t k_most_printed = 64;
+constexpr std::size_t k_max_printed = 64;
 
 /// The class of the largest score at each position of a row.
 std::vector<std::int64_t> classes_at(std::span<const float> row, std::size_t classes) {
@@ -84,7 +84,7 @@ PredictedLine describe_positions(std::span<const float> row,
   };
   if (trained_on.predicts_tokens()) {
     line.text += "  " + printable(data::text_of(labels, *trained_on.text));
-  } else if (labels.size() <= k_most_printed) {
+  } else if (labels.size() <= k_max_printed) {
     for (const std::int64_t label : labels) line.text += " " + name(label);
   } else {
     line.text += fmt::format(" at {} of {}", labels.size(), to_string(output));
@@ -99,7 +99,7 @@ PredictedLine describe_positions(std::span<const float> row,
 /// Shapes: `output` of one sample.
 PredictedLine describe_values(const std::vector<double>& row, const Shape& output) {
   PredictedLine line{row.size() == 1 ? "value" : "values"};
-  if (row.size() <= k_most_printed) {
+  if (row.size() <= k_max_printed) {
     for (const double value : row) line.text += fmt::format(" {:.6g}", value);
   } else {
     const auto [least, most] = std::ranges::minmax(row);

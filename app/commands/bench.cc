@@ -94,10 +94,10 @@ int bench(const BenchFlags& state) {
 std::function<int()> declare_bench(CLI::App& command) {
   const auto state = std::make_shared<BenchFlags>();
   declare(command, state->run, {.json = true, .run_dir = true, .progress = true, .strict = true});
-  constexpr std::int64_t k_most_steps = 1'000'000'000;
+  constexpr std::int64_t k_max_steps = 1'000'000'000;
   add_integer(
-      command, "--warmup", state->warmup, {0, k_most_steps}, "steps that warm up, per repeat");
-  add_integer(command, "--steps", state->steps, {1, k_most_steps}, "steps measured, per repeat");
+      command, "--warmup", state->warmup, {0, k_max_steps}, "steps that warm up, per repeat");
+  add_integer(command, "--steps", state->steps, {1, k_max_steps}, "steps measured, per repeat");
   add_integer(command, "--repeat", state->repeats, {1, 1000}, "fresh starts");
   command.add_option("--policies", state->policies, "comma-separated policies, measured in turns");
   command.add_flag("--profile", state->profile, "a second pass with the time of every op");

@@ -81,14 +81,14 @@ config::TextSpec text_spec(const std::string& tokens) {
 
 /// The vocabulary, and how the text begins.
 void print_text(const data::Dataset& set) {
-  constexpr std::size_t k_most_bytes = 200;
+  constexpr std::size_t k_max_bytes = 200;
   const data::TextVocabulary& vocabulary = *set.text;
   print_line("vocabulary of {} {}s{}",
              vocabulary.size(),
              config::name_of(vocabulary.tokens, config::k_text_tokens),
              vocabulary.names.empty()
                  ? ""
-                 : shortened(fmt::format(": {}", fmt::join(vocabulary.names, " ")), k_most_bytes));
+                 : shortened(fmt::format(": {}", fmt::join(vocabulary.names, " ")), k_max_bytes));
   const std::int64_t length = set.sample_shape[0];
   for (std::int64_t i = 0; i < std::min<std::int64_t>(3, set.train.samples()); ++i) {
     const float* window = set.train.images.as<float>() + i * length;
@@ -96,7 +96,7 @@ void print_text(const data::Dataset& set) {
     print_line("{} {}: {}",
                set.predicts_tokens() ? "window" : "text",
                i,
-               shortened(data::text_of(ids, vocabulary), k_most_bytes));
+               shortened(data::text_of(ids, vocabulary), k_max_bytes));
   }
 }
 
@@ -176,13 +176,13 @@ data::Dataset described(const Info& flags) {
 
 /// The first of `count` numbers of a tensor, from element `at` on.
 std::string beginning(const Tensor& tensor, std::int64_t at, std::int64_t count) {
-  constexpr std::int64_t k_most_values = 8;
+  constexpr std::int64_t k_max_values = 8;
   std::string text;
-  for (std::int64_t i = 0; i < std::min(count, k_most_values); ++i) {
+  for (std::int64_t i = 0; i < std::min(count, k_max_values); ++i) {
     const double value = element_as_double(tensor.view(), at + i);
     text += is_floating(tensor.dtype()) ? fmt::format(" {:.4g}", value) : fmt::format(" {}", value);
   }
-  return text + (count > k_most_values ? " ..." : "");
+  return text + (count > k_max_values ? " ..." : "");
 }
 
 /// Label `i` of labels that are one number each; that of a class by its name if it has one.
@@ -231,10 +231,10 @@ void print_forms(const data::PictureForms& forms, const Shape& sample) {
   if (forms.resized > 0) {
     print_line("resized: {} pictures, as sizes are {} to {} x {} to {} pixels (data.resize)",
                forms.resized,
-               forms.least_height,
-               forms.most_height,
-               forms.least_width,
-               forms.most_width);
+               forms.min_height,
+               forms.max_height,
+               forms.min_width,
+               forms.max_width);
   }
   if (forms.converted > 0) {
     print_line("converted to {}: {} pictures (data.channels: {})",
@@ -245,7 +245,7 @@ void print_forms(const data::PictureForms& forms, const Shape& sample) {
 }
 
 /// Longer lists of classes are left out.
-constexpr std::size_t k_most_names = 20;
+constexpr std::size_t k_max_names = 20;
 
 int info(const Info& flags) {
   const data::Dataset set = described(flags);
@@ -312,7 +312,7 @@ int info(const Info& flags) {
       continue;
     }
     std::string kind = part.classes > 0 ? fmt::format("{} classes", part.classes) : "numbers";
-    if (!part.class_names.empty() && part.class_names.size() <= k_most_names) {
+    if (!part.class_names.empty() && part.class_names.size() <= k_max_names) {
       kind += fmt::format(": {}", fmt::join(part.class_names, ", "));
     }
     const std::string shape = part.shape.rank() == 0 ? "" : to_string(part.shape) + ", ";
@@ -327,7 +327,7 @@ int info(const Info& flags) {
   if (set.left_out > 0) print_line("left out: {} samples that cannot be read", set.left_out);
   if (const std::string layout = layout_text(set); !layout.empty()) fmt::print("{}\n", layout);
   const bool lists_classes = !set.class_names.empty() && !set.predicts_tokens();
-  if (lists_classes && set.class_names.size() <= k_most_names) {
+  if (lists_classes && set.class_names.size() <= k_max_names) {
     print_line("classes: {}", fmt::join(set.class_names, ", "));
   }
   if (set.table && !set.text) print_columns(set.table->columns);
@@ -338,8 +338,8 @@ int info(const Info& flags) {
   }
   if (!set.origin.empty()) fmt::print("origin: {}\nlicence: {}\n", set.origin, set.licence);
   // A folder has a file per picture; --json lists them all.
-  constexpr std::size_t k_most_files = 12;
-  if (set.files.size() > k_most_files) {
+  constexpr std::size_t k_max_files = 12;
+  if (set.files.size() > k_max_files) {
     fmt::print("  {}  of {} files, one after the other\n", set.sha256, set.files.size());
     return 0;
   }

@@ -270,7 +270,7 @@ int doctor(bool json, const std::string& device) {
   const Ranks ranks;
   const int threads = std::max(1, available_processors() / ranks.sharing());
   set_thread_count(threads);
-  const backend::Backend cpu = backend::cpu_backend(threads, most_isa());
+  const backend::Backend cpu = backend::cpu_backend(threads, max_isa());
   const std::optional<report::RanksProbe> together = probe_ranks(
       ranks, {host_name(), cpu_model(), std::string(name(cpu.capabilities.isa)), threads, 0});
   ranks.close();

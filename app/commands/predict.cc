@@ -39,7 +39,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Batch size; more samples are predicted in several batches.
-constexpr std::int64_t k_most_at_once = 1024;
+constexpr std::int64_t k_max_at_once = 1024;
 
 struct PredictFlags {
   RunOptions run;
@@ -316,7 +316,7 @@ int predict(const PredictFlags& state) {
   const backend::Backend device = open_device(spec);
   const std::int64_t samples = asked.data.train.samples();
   spec.data.validation_split = 0;
-  std::int64_t together = state.run.batch_size ? spec.training.batch_size : k_most_at_once;
+  std::int64_t together = state.run.batch_size ? spec.training.batch_size : k_max_at_once;
   // A stateful layer goes on from batch to batch then, so that their size counts.
   if (!state.run.batch_size && !spec.data.shuffle) {
     together = spec.training.validation_batch_size.value_or(spec.training.batch_size);

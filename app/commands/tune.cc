@@ -25,7 +25,7 @@ namespace {
 struct TuneFlags {
   std::string output;
   std::int64_t rounds = 5;
-  double most_minutes = 10;
+  double max_minutes = 10;
   bool force = false;
   bool json = false;
   bool quiet = false;
@@ -33,7 +33,7 @@ struct TuneFlags {
 
 /// The result is rejected above this fraction of kernels that were never timed at the processor's
 /// full rate.
-constexpr double k_most_disturbed = 0.1;
+constexpr double k_max_disturbed = 0.1;
 
 /// The number of shapes for which each kernel is the fastest, by kind and dtype.
 std::string summary(const backend::CostModel& model) {
@@ -55,7 +55,7 @@ std::string summary(const backend::CostModel& model) {
 }
 
 int tune(const TuneFlags& state) {
-  const backend::Backend cpu = backend::cpu_backend(1, most_isa());
+  const backend::Backend cpu = backend::cpu_backend(1, max_isa());
   const train::InterruptGuard signals;
   const std::string path = state.output.empty() ? cost_model_path(cpu.capabilities) : state.output;
   if (path.empty()) {
@@ -70,7 +70,7 @@ int tune(const TuneFlags& state) {
   OutputFile file(path);
   study::TuneOptions options;
   options.rounds = static_cast<int>(state.rounds);
-  options.most_seconds = 60 * state.most_minutes;
+  options.max_seconds = 60 * state.max_minutes;
   options.stop = [] { return train::take_request() != train::Request::none; };
   if (!state.quiet) {
     options.progress = [](int pass, std::size_t done, std::size_t all) {
@@ -85,7 +85,7 @@ int tune(const TuneFlags& state) {
   }
   const double disturbed = static_cast<double>(result.disturbed) /
                            static_cast<double>(std::max<std::size_t>(1, result.samples.size()));
-  if (disturbed > k_most_disturbed && !state.force) {
+  if (disturbed > k_max_disturbed && !state.force) {
     throw UserError(
         ErrorKind::unavailable,
         {},
@@ -136,7 +136,7 @@ std::function<int()> declare_tune(CLI::App& command) {
               "turns of each kernel; the second shortest counts");
   add_time(command,
            "--max-minutes",
-           state->most_minutes,
+           state->max_minutes,
            "minutes",
            "time in which disturbed measurements are repeated");
   command.add_flag("--force", state->force, "keep measurements of a machine that was not quiet");

@@ -36,10 +36,10 @@ constexpr Seconds k_tell{1.0};
 constexpr std::chrono::microseconds k_background{250};
 
 /// MPI sends messages up to a limit eagerly, without a rendezvous: Open MPI up to 4 KiB with the
-/// header between processes of a host, and more over networks. Parts of up to k_most_in_eager bytes
+/// header between processes of a host, and more over networks. Parts of up to k_max_in_eager bytes
 /// are sent in messages of k_eager: 4 KiB took 5.1 us in one message and 2.1 in two, 32 KiB 13.5
 /// and 9.4 in nine, 64 KiB 16.2 and 16.7.
-constexpr int k_eager = 4000, k_most_in_eager = 32 << 10;
+constexpr int k_eager = 4000, k_max_in_eager = 32 << 10;
 
 class Exchange final : public Communicator, public SumQueue {
   using State = ExchangedSum::State;
@@ -110,10 +110,10 @@ class Exchange final : public Communicator, public SumQueue {
   }
 
   void shift(const std::byte* to_next, std::byte* from_before, std::size_t bytes) override {
-    constexpr std::size_t k_most = std::size_t{1} << 30;
+    constexpr std::size_t k_max = std::size_t{1} << 30;
     const int next = (rank() + 1) % size(), before = (rank() + size() - 1) % size();
-    for (std::size_t at = 0; at < bytes; at += k_most) {
-      const int count = static_cast<int>(std::min(k_most, bytes - at));
+    for (std::size_t at = 0; at < bytes; at += k_max) {
+      const int count = static_cast<int>(std::min(k_max, bytes - at));
       Mpi::Request arrival;
       complete([&] {
         arrival = mpi_->receive(Channel::copies, from_before + at, count, before);
@@ -206,7 +206,7 @@ class Exchange final : public Communicator, public SumQueue {
   /// Sends `part_to(r)` to every other rank r, and receives to `part_from(r)`.
   template <class To, class From>
   void exchange(ExchangedSum& sum, Channel channel, const To& part_to, const From& part_from) {
-    const int each = sum.part_bytes <= k_most_in_eager ? k_eager : sum.part_bytes;
+    const int each = sum.part_bytes <= k_max_in_eager ? k_eager : sum.part_bytes;
     // In rounds, in each of which a rank receives from another one.
     for (int i = 1; i < size(); ++i) {
       const int from = (rank() + size() - i) % size(), to = (rank() + i) % size();

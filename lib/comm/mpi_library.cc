@@ -85,7 +85,7 @@ struct Functions {
 };
 
 /// Longer than MPI_MAX_LIBRARY_VERSION_STRING (8192 in MPICH) and MPI_MAX_ERROR_STRING.
-constexpr std::size_t k_most_text = 16384;
+constexpr std::size_t k_max_text = 16384;
 constexpr int k_thread_serialized = 2;
 constexpr int k_tag = 1;
 
@@ -119,7 +119,7 @@ class Library final : public Mpi {
   bool serialized() const override { return level_ >= k_thread_serialized; }
 
   std::string version() const override {
-    std::string text(k_most_text, '\0');
+    std::string text(k_max_text, '\0');
     int length = 0;
     if (mpi_.get_library_version(text.data(), &length) != 0) return interface_name(library_);
     text.resize(static_cast<std::size_t>(length));
@@ -206,7 +206,7 @@ class Library final : public Mpi {
 
   void check(int code) const {
     if (code == 0) return;
-    std::string text(k_most_text, '\0');
+    std::string text(k_max_text, '\0');
     int length = 0;
     mpi_.error_string(code, text.data(), &length);
     text.resize(static_cast<std::size_t>(length));

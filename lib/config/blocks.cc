@@ -18,8 +18,8 @@ namespace {
 using Kind = Node::Kind;
 using Names = std::vector<std::string>;
 
-constexpr std::int64_t k_most_times = 1000;
-constexpr std::size_t k_most_nodes = 20'000;
+constexpr std::int64_t k_max_times = 1000;
+constexpr std::size_t k_max_nodes = 20'000;
 
 /// A block as written.
 struct Block {
@@ -223,11 +223,11 @@ class Expander {
     }
     const Node* count = node.find("count");
     const std::int64_t times = count_of(node);
-    if (count != nullptr && (!to_integer(*count).value || times < 1 || times > k_most_times)) {
+    if (count != nullptr && (!to_integer(*count).value || times < 1 || times > k_max_times)) {
       return wrong(
           *count,
           fmt::format(
-              "must be a whole number from 1 to {}, got {}", k_most_times, describe(*count)));
+              "must be a whole number from 1 to {}, got {}", k_max_times, describe(*count)));
     }
     const Names from = words_in(node.find("from"));
     if (from.size() != block->inputs.size() || (times > 1 && from.size() != 1)) {
@@ -242,7 +242,7 @@ class Expander {
     if (!bind(*block, node, scope)) return {};
     Entries all;
     open_.push_back(named.text);
-    for (std::int64_t time = 1; time <= times && made_ <= k_most_nodes; ++time) {
+    for (std::int64_t time = 1; time <= times && made_ <= k_max_nodes; ++time) {
       scope.prefix = prefix_of(name, time, times);
       scope.names.clear();
       for (std::size_t i = 0; i < from.size(); ++i) {
@@ -255,8 +255,8 @@ class Expander {
       std::move(nodes.begin(), nodes.end(), std::back_inserter(all));
     }
     open_.pop_back();
-    if (made_ > k_most_nodes) {
-      return wrong(node, fmt::format("blocks would give more than {} nodes", k_most_nodes));
+    if (made_ > k_max_nodes) {
+      return wrong(node, fmt::format("blocks would give more than {} nodes", k_max_nodes));
     }
     return all;
   }

@@ -229,12 +229,12 @@ void DataSpec::fields(Fields& f) {
           train_samples,
           {.doc = "Training samples of synthetic_digits and moving_digits; null: 60000. [samples]",
            .min = 1,
-           .max = k_most_samples});
+           .max = k_max_samples});
   f.field("test_samples",
           test_samples,
           {.doc = "Test samples of synthetic_digits and moving_digits; null: 10000. [samples]",
            .min = 1,
-           .max = k_most_samples});
+           .max = k_max_samples});
 }
 
 }  // namespace halfstep::config

@@ -12,7 +12,7 @@
 namespace halfstep::config {
 
 /// The most samples that a config may name, in a set or in a batch.
-inline constexpr double k_most_samples = 1e9;
+inline constexpr double k_max_samples = 1e9;
 
 enum class DataFormat { csv, npz, idx, image_folder, text, cifar10, cifar100, synthetic_digits };
 

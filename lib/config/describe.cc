@@ -85,7 +85,7 @@ class Describer final : public Fields {
  public:
   std::vector<FieldDoc> take() { return std::move(fields_); }
 
-  void visit(std::string_view name, FieldRef ref, const About& about) override {
+  void visit(std::string_view name, FieldRef ref, const FieldOptions& about) override {
     FieldDoc& field = add(name, std::visit([](const auto* v) { return type_of(v); }, ref), about);
     field.usual = written(value_node(ref));
     if (about.by_name) field.type += ", or map of these by output";
@@ -95,14 +95,14 @@ class Describer final : public Fields {
  protected:
   bool begin_section(std::string_view name,
                      std::optional<bool> present,
-                     const About& about) override {
+                     const FieldOptions& about) override {
     FieldDoc& field = open(name, "section", about);
     field.nullable = present.has_value();
     if (present == false) field.usual = "null";
     return true;
   }
   void end_section() override { prefixes_.pop_back(); }
-  std::size_t begin_list(std::string_view name, std::size_t, const About& about) override {
+  std::size_t begin_list(std::string_view name, std::size_t, const FieldOptions& about) override {
     open(name, "list of sections", about).usual = "[]";
     return 1;
   }
@@ -110,7 +110,7 @@ class Describer final : public Fields {
   void end_list() override { prefixes_.pop_back(); }
 
  private:
-  FieldDoc& add(std::string_view name, std::string_view type, const About& about) {
+  FieldDoc& add(std::string_view name, std::string_view type, const FieldOptions& about) {
     FieldDoc field;
     field.name = name;
     field.path = prefixes_.back() + std::string(name);
@@ -127,7 +127,7 @@ class Describer final : public Fields {
     return fields_.back();
   }
 
-  FieldDoc& open(std::string_view name, std::string_view type, const About& about) {
+  FieldDoc& open(std::string_view name, std::string_view type, const FieldOptions& about) {
     FieldDoc& field = add(name, type, about);
     prefixes_.push_back(field.path + ".");
     return field;

@@ -7,7 +7,7 @@ namespace halfstep::config {
 void Fields::field(std::string_view name,
                    Typed& value,
                    std::span<const std::string_view> types,
-                   const About& about) {
+                   const FieldOptions& about) {
   std::optional<Typed> given(std::move(value));
   const TypedRef field{given, types, false};
   visit(name, &field, about);
@@ -17,7 +17,7 @@ void Fields::field(std::string_view name,
 void Fields::field(std::string_view name,
                    std::optional<Typed>& value,
                    std::span<const std::string_view> types,
-                   const About& about) {
+                   const FieldOptions& about) {
   const TypedRef field{value, types, true};
   visit(name, &field, about);
 }
@@ -26,7 +26,7 @@ void Fields::word(std::string_view name,
                   std::optional<std::size_t>& index,
                   std::span<const std::string_view> names,
                   bool nullable,
-                  const About& about) {
+                  const FieldOptions& about) {
   if (!nullable && !index) index = 0;
   const WordRef field{index, names, nullable};
   visit(name, &field, about);
@@ -36,7 +36,7 @@ void Fields::one_of(std::string_view name,
                     std::optional<std::string>& value,
                     std::span<const std::string_view> words,
                     bool nullable,
-                    const About& about) {
+                    const FieldOptions& about) {
   const auto found = value ? std::ranges::find(words, *value) : words.end();
   std::optional<std::size_t> index;
   if (found != words.end()) index = static_cast<std::size_t>(found - words.begin());
@@ -47,7 +47,7 @@ void Fields::one_of(std::string_view name,
 void Fields::one_of(std::string_view name,
                     std::string& value,
                     std::span<const std::string_view> words,
-                    const About& about) {
+                    const FieldOptions& about) {
   std::optional<std::string> given(value);
   one_of(name, given, words, false, about);
   value = *given;
@@ -56,7 +56,7 @@ void Fields::one_of(std::string_view name,
 void Fields::one_of(std::string_view name,
                     std::optional<std::string>& value,
                     std::span<const std::string_view> words,
-                    const About& about) {
+                    const FieldOptions& about) {
   one_of(name, value, words, true, about);
 }
 

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/about.h"
+#include "config/field_options.h"
 #include "config/node.h"
 
 namespace halfstep::config {
@@ -22,10 +22,10 @@ namespace halfstep::config {
 class Fields {
  public:
   virtual ~Fields() = default;
-  virtual void visit(std::string_view name, FieldRef field, const About& about) = 0;
+  virtual void visit(std::string_view name, FieldRef field, const FieldOptions& about) = 0;
 
   template <class T>
-  void field(std::string_view name, T& value, const About& about) {
+  void field(std::string_view name, T& value, const FieldOptions& about) {
     visit(name, &value, about);
   }
 
@@ -34,18 +34,18 @@ class Fields {
   void field(std::string_view name,
              Typed& value,
              std::span<const std::string_view> types,
-             const About& about);
+             const FieldOptions& about);
   void field(std::string_view name,
              std::optional<Typed>& value,
              std::span<const std::string_view> types,
-             const About& about);
+             const FieldOptions& about);
 
   /// One name out of an enum's name table.
   template <class E, std::size_t N>
   void choice(std::string_view name,
               E& value,
               const std::array<Named<E>, N>& table,
-              const About& about) {
+              const FieldOptions& about) {
     std::optional<E> given(value);
     choose(name, given, table, false, about);
     value = *given;
@@ -56,7 +56,7 @@ class Fields {
   void choice(std::string_view name,
               std::optional<E>& value,
               const std::array<Named<E>, N>& table,
-              const About& about) {
+              const FieldOptions& about) {
     choose(name, value, table, true, about);
   }
 
@@ -64,22 +64,22 @@ class Fields {
   void one_of(std::string_view name,
               std::string& value,
               std::span<const std::string_view> words,
-              const About& about);
+              const FieldOptions& about);
   void one_of(std::string_view name,
               std::optional<std::string>& value,
               std::span<const std::string_view> words,
-              const About& about);
+              const FieldOptions& about);
 
   /// A nested struct with fields of its own, written as a map.
   template <class S>
-  void section(std::string_view name, S& value, const About& about) {
+  void section(std::string_view name, S& value, const FieldOptions& about) {
     if (begin_section(name, std::nullopt, about)) value.fields(*this);
     end_section();
   }
 
   /// A nested struct that may be absent or `null`.
   template <class S>
-  void section(std::string_view name, std::optional<S>& value, const About& about) {
+  void section(std::string_view name, std::optional<S>& value, const FieldOptions& about) {
     if (begin_section(name, value.has_value(), about)) {
       if (!value) value.emplace();
       value->fields(*this);
@@ -89,7 +89,7 @@ class Fields {
 
   /// A list of structs, each written as a map.
   template <class S>
-  void sections(std::string_view name, std::vector<S>& values, const About& about) {
+  void sections(std::string_view name, std::vector<S>& values, const FieldOptions& about) {
     const std::size_t count = begin_list(name, values.size(), about);
     values.resize(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -105,10 +105,12 @@ class Fields {
   /// `present`: whether a struct that may be absent has a value now.
   virtual bool begin_section(std::string_view name,
                              std::optional<bool> present,
-                             const About& about) = 0;
+                             const FieldOptions& about) = 0;
   virtual void end_section() = 0;
   /// Returns how many elements to visit; a schema writer returns 1.
-  virtual std::size_t begin_list(std::string_view name, std::size_t size, const About& about) = 0;
+  virtual std::size_t begin_list(std::string_view name,
+                                 std::size_t size,
+                                 const FieldOptions& about) = 0;
   virtual void begin_element(std::size_t index) = 0;
   virtual void end_list() = 0;
 
@@ -118,14 +120,14 @@ class Fields {
             std::optional<std::size_t>& index,
             std::span<const std::string_view> names,
             bool nullable,
-            const About& about);
+            const FieldOptions& about);
 
   template <class E, std::size_t N>
   void choose(std::string_view name,
               std::optional<E>& value,
               const std::array<Named<E>, N>& table,
               bool nullable,
-              const About& about) {
+              const FieldOptions& about) {
     std::array<std::string_view, N> names;
     std::optional<std::size_t> index;
     for (std::size_t i = 0; i < N; ++i) {
@@ -140,7 +142,7 @@ class Fields {
               std::optional<std::string>& value,
               std::span<const std::string_view> words,
               bool nullable,
-              const About& about);
+              const FieldOptions& about);
 };
 
 /// Reads a map node into `value` by its fields. Unknown keys, missing required keys, wrong types

@@ -56,12 +56,12 @@ std::optional<std::string> expand(std::string_view inside,
 
 std::string interpolate(std::string_view text,
                         const Lookup& environment,
-                        std::size_t most_bytes,
+                        std::size_t max_bytes,
                         const Where& where,
                         Diagnostics& diagnostics) {
   std::string result;
   while (true) {
-    if (result.size() + text.size() > most_bytes) {
+    if (result.size() + text.size() > max_bytes) {
       diagnostics.error(where, "is too long once the environment's variables are put in");
       return {};
     }

@@ -15,10 +15,10 @@ using Lookup = std::function<std::optional<std::string>(std::string_view name)>;
 
 /// The text with every `${env:...}` replaced; `$${` is an escaped `${`. The value of a variable is
 /// not interpolated again. Errors: a variable that is not set and has no default, any other `${`,
-/// and more than `most_bytes` of text.
+/// and more than `max_bytes` of text.
 std::string interpolate(std::string_view text,
                         const Lookup& environment,
-                        std::size_t most_bytes,
+                        std::size_t max_bytes,
                         const Where& where,
                         Diagnostics& diagnostics);
 

@@ -14,7 +14,7 @@ namespace {
 
 /// Limit on the bytes of all paths in a tree, which grow with key length times depth times the
 /// number of values.
-constexpr std::size_t k_most_path_bytes = std::size_t{32} << 20U;
+constexpr std::size_t k_max_path_bytes = std::size_t{32} << 20U;
 
 void set_paths_below(Node& node, std::string_view path, std::size_t& bytes_left) {
   // The path is stored twice: with the value and with the key.
@@ -23,7 +23,7 @@ void set_paths_below(Node& node, std::string_view path, std::size_t& bytes_left)
     throw UserError(ErrorKind::config,
                     {node.where.file, node.where.line, node.where.column, {}},
                     fmt::format("the paths of the config's values take more than {} MiB",
-                                k_most_path_bytes >> 20U),
+                                k_max_path_bytes >> 20U),
                     fmt::format("use shorter keys than '{}'", shortened(path, k_longest_shown)));
   }
   bytes_left -= 2 * path.size();
@@ -136,7 +136,7 @@ std::vector<std::string> words_in(const Node* node) {
 }
 
 void set_paths(Node& root) {
-  std::size_t bytes_left = k_most_path_bytes;
+  std::size_t bytes_left = k_max_path_bytes;
   set_paths_below(root, {}, bytes_left);
 }
 

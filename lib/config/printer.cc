@@ -90,7 +90,7 @@ class Printer final : public Fields {
     return std::move(levels_.back().node);
   }
 
-  void visit(std::string_view name, FieldRef field, const About& about) override {
+  void visit(std::string_view name, FieldRef field, const FieldOptions& about) override {
     Node value = config::value_node(field);
     const bool unset = std::holds_alternative<Node*>(field) && value.kind == Node::Kind::null;
     if (!unset) add(name, std::move(value), about);
@@ -99,7 +99,7 @@ class Printer final : public Fields {
  protected:
   bool begin_section(std::string_view name,
                      std::optional<bool> present,
-                     const About& about) override {
+                     const FieldOptions& about) override {
     open(name, Node::Kind::map, about);
     Level& level = levels_.back();
     level.absent = present == false;
@@ -120,7 +120,9 @@ class Printer final : public Fields {
     }
   }
 
-  std::size_t begin_list(std::string_view name, std::size_t size, const About& about) override {
+  std::size_t begin_list(std::string_view name,
+                         std::size_t size,
+                         const FieldOptions& about) override {
     open(name, Node::Kind::sequence, about);
     return size;
   }
@@ -139,12 +141,12 @@ class Printer final : public Fields {
     Node node{};
     const Node* defaults = nullptr;
     std::string key{};  ///< in the parent
-    About about{};
+    FieldOptions about{};
     bool in_list = false;
     bool absent = false;
   };
 
-  void add(std::string_view name, Node value, const About& about) {
+  void add(std::string_view name, Node value, const FieldOptions& about) {
     Level& level = levels_.back();
     if (level.defaults != nullptr && !about.required) {
       const Node* usual = level.defaults->find(name);
@@ -154,7 +156,7 @@ class Printer final : public Fields {
     level.node.entries.push_back({std::string(name), {}, std::move(value)});
   }
 
-  void open(std::string_view name, Node::Kind kind, const About& about) {
+  void open(std::string_view name, Node::Kind kind, const FieldOptions& about) {
     const Node* outer = levels_.back().defaults;
     levels_.push_back({.node = node_of(kind),
                        .defaults = outer != nullptr ? outer->find(name) : nullptr,

@@ -31,7 +31,7 @@ Parsed<double> to_float32(const Node& node) {
 }
 
 /// "must be at least 1, got 0", or nothing when the value is within its bounds.
-std::string out_of_range(double value, const About& about, const Node& node) {
+std::string out_of_range(double value, const FieldOptions& about, const Node& node) {
   const auto message = [&](std::string_view relation, double bound) {
     return fmt::format("must be {} {}, got {}", relation, shortest(bound), describe(node));
   };
@@ -45,7 +45,7 @@ std::string out_of_range(double value, const About& about, const Node& node) {
 template <class T>
 bool read_number(const Node& node,
                  T& value,
-                 const About& about,
+                 const FieldOptions& about,
                  Diagnostics& out,
                  Parsed<T> (*parse)(const Node&)) {
   const Parsed<T> parsed = parse(node);
@@ -70,7 +70,10 @@ std::string_view plural(const double*) { return "numbers"; }
 std::string_view plural(const std::string*) { return "names"; }
 
 template <class T>
-bool read_list(const Node& node, std::vector<T>& value, const About& about, Diagnostics& out) {
+bool read_list(const Node& node,
+               std::vector<T>& value,
+               const FieldOptions& about,
+               Diagnostics& out) {
   if constexpr (std::is_same_v<T, std::string>) {
     if (node.kind == Node::Kind::scalar) {
       value = {node.text};
@@ -94,7 +97,7 @@ bool read_list(const Node& node, std::vector<T>& value, const About& about, Diag
 template <class T>
 bool read_map(const Node& node,
               std::vector<NamedValue<T>>& value,
-              const About& about,
+              const FieldOptions& about,
               Diagnostics& out) {
   if (node.kind != Node::Kind::map) {
     const std::string_view what = std::is_same_v<T, double> ? "numbers" : "lists of whole numbers";
@@ -133,7 +136,7 @@ template <std::size_t n>
 bool read_extents(const Node& node,
                   std::array<std::int64_t, n>& value,
                   std::string_view number,
-                  const About& about,
+                  const FieldOptions& about,
                   Diagnostics& out) {
   std::array<std::int64_t, n> all = value;
   if (node.kind == Node::Kind::scalar) {
@@ -156,7 +159,7 @@ bool read_extents(const Node& node,
 
 }  // namespace
 
-bool read_value(const Node& node, bool& value, const About& about, Diagnostics& out) {
+bool read_value(const Node& node, bool& value, const FieldOptions& about, Diagnostics& out) {
   static_cast<void>(about);
   const Parsed<bool> parsed = to_bool(node);
   if (!parsed.value) out.error(node.where, parsed.wrong);
@@ -164,15 +167,18 @@ bool read_value(const Node& node, bool& value, const About& about, Diagnostics& 
   return parsed.value.has_value();
 }
 
-bool read_value(const Node& node, std::int64_t& value, const About& about, Diagnostics& out) {
+bool read_value(const Node& node,
+                std::int64_t& value,
+                const FieldOptions& about,
+                Diagnostics& out) {
   return read_number(node, value, about, out, to_integer);
 }
 
-bool read_value(const Node& node, double& value, const About& about, Diagnostics& out) {
+bool read_value(const Node& node, double& value, const FieldOptions& about, Diagnostics& out) {
   return read_number(node, value, about, out, to_float32);
 }
 
-bool read_value(const Node& node, std::string& value, const About& about, Diagnostics& out) {
+bool read_value(const Node& node, std::string& value, const FieldOptions& about, Diagnostics& out) {
   static_cast<void>(about);
   Parsed<std::string> parsed = to_text(node);
   if (!parsed.value) out.error(node.where, parsed.wrong);
@@ -181,7 +187,7 @@ bool read_value(const Node& node, std::string& value, const About& about, Diagno
   return good;
 }
 
-bool read_value(const Node& node, DType& value, const About& about, Diagnostics& out) {
+bool read_value(const Node& node, DType& value, const FieldOptions& about, Diagnostics& out) {
   static_cast<void>(about);
   const bool word = node.kind == Node::Kind::scalar;
   const std::optional<DType> dtype = word ? dtype_named(node.text) : std::nullopt;
@@ -196,37 +202,55 @@ bool read_value(const Node& node, DType& value, const About& about, Diagnostics&
   return false;
 }
 
-bool read_value(const Node& node, Pair& value, const About& about, Diagnostics& out) {
+bool read_value(const Node& node, Pair& value, const FieldOptions& about, Diagnostics& out) {
   return read_extents(node, value, "two", about, out);
 }
 
-bool read_value(const Node& node, Triple& value, const About& about, Diagnostics& out) {
+bool read_value(const Node& node, Triple& value, const FieldOptions& about, Diagnostics& out) {
   return read_extents(node, value, "three", about, out);
 }
 
-bool read_value(const Node& node, std::vector<std::int64_t>& v, const About& a, Diagnostics& out) {
+bool read_value(const Node& node,
+                std::vector<std::int64_t>& v,
+                const FieldOptions& a,
+                Diagnostics& out) {
   return read_list(node, v, a, out);
 }
 
-bool read_value(const Node& node, std::vector<double>& value, const About& a, Diagnostics& out) {
+bool read_value(const Node& node,
+                std::vector<double>& value,
+                const FieldOptions& a,
+                Diagnostics& out) {
   return read_list(node, value, a, out);
 }
 
-bool read_value(const Node& node, std::vector<std::string>& v, const About& a, Diagnostics& out) {
+bool read_value(const Node& node,
+                std::vector<std::string>& v,
+                const FieldOptions& a,
+                Diagnostics& out) {
   return read_list(node, v, a, out);
 }
 
-bool read_value(const Node& node, std::vector<NamedExtents>& v, const About& a, Diagnostics& out) {
+bool read_value(const Node& node,
+                std::vector<NamedExtents>& v,
+                const FieldOptions& a,
+                Diagnostics& out) {
   return read_map(node, v, a, out);
 }
 
-bool read_value(const Node& node, std::vector<NamedNumber>& v, const About& a, Diagnostics& out) {
+bool read_value(const Node& node,
+                std::vector<NamedNumber>& v,
+                const FieldOptions& a,
+                Diagnostics& out) {
   if (node.kind != Node::Kind::null) return read_map(node, v, a, out);
   v.clear();
   return true;
 }
 
-bool read_value(const Node& node, std::vector<NamedWords>& v, const About& a, Diagnostics& out) {
+bool read_value(const Node& node,
+                std::vector<NamedWords>& v,
+                const FieldOptions& a,
+                Diagnostics& out) {
   if (node.kind == Node::Kind::map) return read_map(node, v, a, out);
   NamedWords list{.name = "", .where = node.where};
   if (!read_list(node, list.value, a, out)) return false;
@@ -237,7 +261,7 @@ bool read_value(const Node& node, std::vector<NamedWords>& v, const About& a, Di
 
 std::optional<std::size_t> read_name(const Node& node,
                                      const WordRef& field,
-                                     const About&,
+                                     const FieldOptions&,
                                      Diagnostics& out) {
   const std::span<const std::string_view> words = field.names;
   if (node.kind == Node::Kind::scalar) {
@@ -255,7 +279,7 @@ std::optional<std::size_t> read_name(const Node& node,
 
 std::optional<Typed> read_name(const Node& node,
                                const TypedRef& field,
-                               const About& about,
+                               const FieldOptions& about,
                                Diagnostics& out) {
   Typed typed;
   typed.where = node.where;

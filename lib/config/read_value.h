@@ -6,36 +6,54 @@
 #include <string>
 #include <vector>
 
-#include "config/about.h"
+#include "config/field_options.h"
 #include "config/node.h"
 #include "core/dtype.h"
 
 namespace halfstep::config {
 
 /// Each returns whether `value` was read; on an error it stays as it was.
-bool read_value(const Node& node, bool& value, const About& about, Diagnostics& out);
-bool read_value(const Node& node, std::int64_t& value, const About& about, Diagnostics& out);
-bool read_value(const Node& node, double& value, const About& about, Diagnostics& out);
-bool read_value(const Node& node, std::string& value, const About& about, Diagnostics& out);
-bool read_value(const Node& node, DType& value, const About& about, Diagnostics& out);
-bool read_value(const Node& node, Pair& value, const About& about, Diagnostics& out);
-bool read_value(const Node& node, Triple& value, const About& about, Diagnostics& out);
-bool read_value(const Node& node, std::vector<std::int64_t>& v, const About& a, Diagnostics& out);
-bool read_value(const Node& node, std::vector<double>& value, const About& a, Diagnostics& out);
-bool read_value(const Node& node, std::vector<std::string>& v, const About& a, Diagnostics& out);
-bool read_value(const Node& node, std::vector<NamedExtents>& v, const About& a, Diagnostics& out);
-bool read_value(const Node& node, std::vector<NamedNumber>& v, const About& a, Diagnostics& out);
-bool read_value(const Node& node, std::vector<NamedWords>& v, const About& a, Diagnostics& out);
+bool read_value(const Node& node, bool& value, const FieldOptions& about, Diagnostics& out);
+bool read_value(const Node& node, std::int64_t& value, const FieldOptions& about, Diagnostics& out);
+bool read_value(const Node& node, double& value, const FieldOptions& about, Diagnostics& out);
+bool read_value(const Node& node, std::string& value, const FieldOptions& about, Diagnostics& out);
+bool read_value(const Node& node, DType& value, const FieldOptions& about, Diagnostics& out);
+bool read_value(const Node& node, Pair& value, const FieldOptions& about, Diagnostics& out);
+bool read_value(const Node& node, Triple& value, const FieldOptions& about, Diagnostics& out);
+bool read_value(const Node& node,
+                std::vector<std::int64_t>& v,
+                const FieldOptions& a,
+                Diagnostics& out);
+bool read_value(const Node& node,
+                std::vector<double>& value,
+                const FieldOptions& a,
+                Diagnostics& out);
+bool read_value(const Node& node,
+                std::vector<std::string>& v,
+                const FieldOptions& a,
+                Diagnostics& out);
+bool read_value(const Node& node,
+                std::vector<NamedExtents>& v,
+                const FieldOptions& a,
+                Diagnostics& out);
+bool read_value(const Node& node,
+                std::vector<NamedNumber>& v,
+                const FieldOptions& a,
+                Diagnostics& out);
+bool read_value(const Node& node,
+                std::vector<NamedWords>& v,
+                const FieldOptions& a,
+                Diagnostics& out);
 
 /// The index of the name at `node`.
 std::optional<std::size_t> read_name(const Node& node,
                                      const WordRef& field,
-                                     const About& about,
+                                     const FieldOptions& about,
                                      Diagnostics& out);
 /// A name, or a map with the key `type`; with about.by_name also one from names to such values.
 std::optional<Typed> read_name(const Node& node,
                                const TypedRef& field,
-                               const About& about,
+                               const FieldOptions& about,
                                Diagnostics& out);
 
 }  // namespace halfstep::config

@@ -32,12 +32,12 @@ std::string known_keys(const std::vector<std::string>& known, const std::string&
   return fmt::format("'halfstep help {}' lists the keys", path.empty() ? "config" : path);
 }
 
-void read_value(const Node& node, Node& value, const About&, Diagnostics&) { value = node; }
+void read_value(const Node& node, Node& value, const FieldOptions&, Diagnostics&) { value = node; }
 
 template <class T>
 void read_value(const Node& node,
                 std::optional<T>& value,
-                const About& about,
+                const FieldOptions& about,
                 Diagnostics& diagnostics) {
   value.reset();
   T present{};
@@ -47,7 +47,10 @@ void read_value(const Node& node,
 }
 
 template <class T>
-void read_value(const Node& node, const NamedRef<T>& field, const About& about, Diagnostics& out) {
+void read_value(const Node& node,
+                const NamedRef<T>& field,
+                const FieldOptions& about,
+                Diagnostics& out) {
   std::optional<T> read;
   if (!field.nullable || node.kind != Node::Kind::null) read = read_name(node, field, about, out);
   if (read || field.nullable) field.value = std::move(read);
@@ -95,7 +98,7 @@ void Reader::report_unknown(const Level& level) {
   }
 }
 
-const Node* Reader::take(std::string_view name, const About& about) {
+const Node* Reader::take(std::string_view name, const FieldOptions& about) {
   Level& level = levels_.back();
   level.known.emplace_back(name);
   if (level.node == nullptr) return nullptr;
@@ -106,13 +109,13 @@ const Node* Reader::take(std::string_view name, const About& about) {
   return found;
 }
 
-void Reader::visit(std::string_view name, FieldRef field, const About& about) {
+void Reader::visit(std::string_view name, FieldRef field, const FieldOptions& about) {
   const Node* found = take(name, about);
   if (found == nullptr) return;
   std::visit([&](auto* value) { read_value(*found, *value, about, diagnostics_); }, field);
 }
 
-bool Reader::begin_section(std::string_view name, std::optional<bool>, const About& about) {
+bool Reader::begin_section(std::string_view name, std::optional<bool>, const FieldOptions& about) {
   const Node* found = take(name, about);
   Level level;
   if (found != nullptr && found->kind == Node::Kind::map) {
@@ -142,7 +145,7 @@ void Reader::end_section() {
   levels_.pop_back();
 }
 
-std::size_t Reader::begin_list(std::string_view name, std::size_t size, const About& about) {
+std::size_t Reader::begin_list(std::string_view name, std::size_t size, const FieldOptions& about) {
   const Node* found = take(name, about);
   Level level;
   if (found != nullptr && found->kind == Node::Kind::sequence) {

@@ -21,16 +21,18 @@ class Reader final : public Fields {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  void visit(std::string_view name, FieldRef field, const About& about) override;
+  void visit(std::string_view name, FieldRef field, const FieldOptions& about) override;
   /// Reports the keys of the outermost map that no field declares.
   void finish();
 
  protected:
   bool begin_section(std::string_view name,
                      std::optional<bool> present,
-                     const About& about) override;
+                     const FieldOptions& about) override;
   void end_section() override;
-  std::size_t begin_list(std::string_view name, std::size_t size, const About& about) override;
+  std::size_t begin_list(std::string_view name,
+                         std::size_t size,
+                         const FieldOptions& about) override;
   void begin_element(std::size_t index) override;
   void end_list() override;
 
@@ -38,7 +40,7 @@ class Reader final : public Fields {
   struct Level;
 
   /// The node of a key of the innermost map, or nullptr; marks the key as known.
-  const Node* take(std::string_view name, const About& about);
+  const Node* take(std::string_view name, const FieldOptions& about);
 
   void report_unknown(const Level& level);
 

@@ -24,28 +24,28 @@ Json number(double value) {
   return whole ? Json(static_cast<std::int64_t>(value)) : Json(value);
 }
 
-void add_bounds(Json& schema, const About& about) {
+void add_bounds(Json& schema, const FieldOptions& about) {
   if (std::isfinite(about.min)) schema["minimum"] = number(about.min);
   if (std::isfinite(about.max)) schema["maximum"] = number(about.max);
   if (about.above) schema["exclusiveMinimum"] = number(*about.above);
   if (about.below) schema["exclusiveMaximum"] = number(*about.below);
 }
 
-Json plain_schema(const bool*, const About&) { return {{"type", "boolean"}}; }
-Json plain_schema(const std::string*, const About&) { return {{"type", "string"}}; }
-Json plain_schema(const std::int64_t*, const About& about) {
+Json plain_schema(const bool*, const FieldOptions&) { return {{"type", "boolean"}}; }
+Json plain_schema(const std::string*, const FieldOptions&) { return {{"type", "string"}}; }
+Json plain_schema(const std::int64_t*, const FieldOptions& about) {
   Json schema{{"type", {"integer", "string"}}, {"pattern", k_integer_pattern}};
   add_bounds(schema, about);
   return schema;
 }
-Json plain_schema(const double*, const About& about) {
+Json plain_schema(const double*, const FieldOptions& about) {
   Json schema{{"type", {"number", "string"}}, {"pattern", k_number_pattern}};
   add_bounds(schema, about);
   return schema;
 }
 
 template <class T>
-Json array_schema(const About& about) {
+Json array_schema(const FieldOptions& about) {
   return {{"type", "array"}, {"items", plain_schema(static_cast<const T*>(nullptr), about)}};
 }
 
@@ -93,7 +93,7 @@ void each_property(Json& schema, const Visit& visit) {
 /// Replaces equal properties of `definitions` (the `$defs` of a schema) by references to one
 /// definition named after the first of them. Descriptions and defaults stay with each property.
 void share_repeated(Json& definitions) {
-  constexpr std::size_t k_least_bytes = 60;  // a reference takes about as much
+  constexpr std::size_t k_min_bytes = 60;  // a reference takes about as much
   const auto essence = [](const Json& property) {
     Json rest = property;
     rest.erase("description");
@@ -109,7 +109,7 @@ void share_repeated(Json& definitions) {
   each_property(definitions, [&](const std::string& name, Json& property) {
     Json rest = essence(property);
     const std::string text = rest.dump();
-    if (count[text] < 2 || text.size() < k_least_bytes || rest.contains("allOf")) return;
+    if (count[text] < 2 || text.size() < k_min_bytes || rest.contains("allOf")) return;
     std::string& definition = names[text];
     if (definition.empty()) {
       definition = name;
@@ -139,46 +139,48 @@ Json with_default(Json schema, Json value) {
 }
 
 template <class T>
-Json schema_of(const T& value, const About& about) {
+Json schema_of(const T& value, const FieldOptions& about) {
   return with_default(plain_schema(&value, about), value);
 }
-Json schema_of(double value, const About& about) {
+Json schema_of(double value, const FieldOptions& about) {
   return with_default(plain_schema(&value, about), number(value));
 }
-Json schema_of(DType value, const About&) { return with_default(enum_of_dtypes(), name(value)); }
+Json schema_of(DType value, const FieldOptions&) {
+  return with_default(enum_of_dtypes(), name(value));
+}
 template <std::size_t n>
-Json schema_of(const std::array<std::int64_t, n>& value, const About& about) {
+Json schema_of(const std::array<std::int64_t, n>& value, const FieldOptions& about) {
   const Json one = plain_schema(value.data(), about);
   Json all{{"type", "array"}, {"items", one}, {"minItems", n}, {"maxItems", n}};
   return with_default({{"oneOf", {one, std::move(all)}}}, value);
 }
 template <class T>
-Json schema_of(const std::vector<T>& value, const About& about) {
+Json schema_of(const std::vector<T>& value, const FieldOptions& about) {
   return with_default(array_schema<T>(about), value);
 }
-Json schema_of(const std::vector<std::string>& value, const About& about) {
+Json schema_of(const std::vector<std::string>& value, const FieldOptions& about) {
   const Json one{{"type", "string"}};
   return with_default({{"oneOf", {one, array_schema<std::string>(about)}}}, value);
 }
-Json schema_of(const std::vector<NamedNumber>&, const About& about) {
+Json schema_of(const std::vector<NamedNumber>&, const FieldOptions& about) {
   return {{"type", {"object", "null"}},
           {"additionalProperties", plain_schema(static_cast<const double*>(nullptr), about)}};
 }
-Json schema_of(const std::vector<NamedExtents>&, const About& about) {
+Json schema_of(const std::vector<NamedExtents>&, const FieldOptions& about) {
   return {{"type", "object"}, {"additionalProperties", array_schema<std::int64_t>(about)}};
 }
-Json schema_of(const std::vector<NamedWords>&, const About& about) {
+Json schema_of(const std::vector<NamedWords>&, const FieldOptions& about) {
   Json words = schema_of(std::vector<std::string>(), about);
   words.erase("default");
   const Json map{{"type", "object"}, {"additionalProperties", words}};
   return with_default({{"anyOf", {words, map}}}, Json::array());
 }
 template <class T>
-Json schema_of(const std::optional<T>& value, const About& about) {
+Json schema_of(const std::optional<T>& value, const FieldOptions& about) {
   return with_default(or_null(plain_schema(static_cast<const T*>(nullptr), about)),
                       value ? Json(*value) : Json(nullptr));
 }
-Json schema_of(const WordRef& word, const About&) {
+Json schema_of(const WordRef& word, const FieldOptions&) {
   Json schema = enum_schema(word.names);
   if (word.nullable) schema = or_null(std::move(schema));
   return with_default(std::move(schema), word.value ? Json(word.names[*word.value]) : Json());
@@ -197,7 +199,7 @@ class SchemaWriter final : public Fields {
     return schema.dump(1) + "\n";
   }
 
-  void visit(std::string_view name, FieldRef field, const About& about) override {
+  void visit(std::string_view name, FieldRef field, const FieldOptions& about) override {
     Json schema = std::visit(
         [&](const auto* value) {
           if constexpr (requires { named_schema(name, *value); }) {
@@ -222,7 +224,9 @@ class SchemaWriter final : public Fields {
   }
 
  protected:
-  bool begin_section(std::string_view name, std::optional<bool>, const About& about) override {
+  bool begin_section(std::string_view name,
+                     std::optional<bool>,
+                     const FieldOptions& about) override {
     levels_.push_back({.name = std::string(name), .about = about, .optional = !about.required});
     return true;
   }
@@ -233,7 +237,7 @@ class SchemaWriter final : public Fields {
       element_ = std::move(level.object);
       return;
     }
-    const About& about = level.about;
+    const FieldOptions& about = level.about;
     const std::string bare(about.bare);
     Json words = bare.empty() ? Json() : level.object["properties"][bare];
     Json schema = level.optional ? or_null(std::move(level.object)) : std::move(level.object);
@@ -252,7 +256,7 @@ class SchemaWriter final : public Fields {
     add(level.name, std::move(schema), about);
   }
 
-  std::size_t begin_list(std::string_view name, std::size_t, const About& about) override {
+  std::size_t begin_list(std::string_view name, std::size_t, const FieldOptions& about) override {
     begin_section(name, std::nullopt, about);
     return 1;
   }
@@ -268,11 +272,11 @@ class SchemaWriter final : public Fields {
   struct Level {
     Json object = open_object();
     std::string name{};
-    About about{};
+    FieldOptions about{};
     bool optional = false;
   };
 
-  void add(std::string_view name, Json schema, const About& about) {
+  void add(std::string_view name, Json schema, const FieldOptions& about) {
     Json& object = levels_.back().object;
     Json property = Json::object();
     if (!about.doc.empty()) property["description"] = about.doc;

@@ -110,7 +110,7 @@ void TrainingSpec::fields(Fields& f) {
       batch_size,
       {.doc = "Samples in one training step; the last batch of an epoch may be smaller. [samples]",
        .min = 1,
-       .max = k_most_samples});
+       .max = k_max_samples});
   f.field(
       "accumulate_steps",
       accumulate_steps,
@@ -126,7 +126,7 @@ void TrainingSpec::fields(Fields& f) {
           validation_batch_size,
           {.doc = "Samples in one batch of validation and test; null: batch_size. [samples]",
            .min = 1,
-           .max = k_most_samples});
+           .max = k_max_samples});
   f.field(
       "class_weight",
       class_weight,

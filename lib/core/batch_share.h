@@ -35,9 +35,7 @@ struct BatchShare {
   }
 
   /// The rows of the rank with the fewest, or fewer: as many on all ranks.
-  std::int64_t least_rows() const {
-    return std::min(rows, std::max<std::int64_t>(1, batch / ranks));
-  }
+  std::int64_t min_rows() const { return std::min(rows, std::max<std::int64_t>(1, batch / ranks)); }
 
   /// The same part of another rank's rows.
   BatchShare of_rank(int other) const { return BatchShare(batch, other, ranks).part(index, parts); }

@@ -46,11 +46,11 @@ constexpr std::size_t k_largest_transfer = std::size_t{1} << 30;
 /// The path that `path` leads to through symbolic links, which need not exist.
 std::string behind_links(const std::string& path) {
   namespace fs = std::filesystem;
-  constexpr int k_most_links = 40;  // as many as Linux follows
+  constexpr int k_max_links = 40;  // as many as Linux follows
   fs::path target = path;
   std::error_code error;
   for (int i = 0; fs::is_symlink(target, error); ++i) {
-    if (i == k_most_links) {
+    if (i == k_max_links) {
       errno = ELOOP;
       fail(path, "follow the link");
     }

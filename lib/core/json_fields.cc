@@ -156,11 +156,11 @@ bool is_nullable(const FieldRef& field) {
 std::span<const std::string_view> names_of(Nonfinite) { return k_nonfinite_words; }
 
 std::string shown(const Json& value) {
-  constexpr std::size_t k_most = 60;
+  constexpr std::size_t k_max = 60;
   std::string text = value.is_structured()
                          ? fmt::format("{} of {}", value.type_name(), value.size())
                          : value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() > k_most) text = utf8(text.substr(0, k_most)) + "...";
+  if (text.size() > k_max) text = utf8(text.substr(0, k_max)) + "...";
   return text;
 }
 

@@ -16,7 +16,7 @@ namespace halfstep {
 namespace {
 
 /// A document with so many is of another kind; no more of them are looked for.
-constexpr std::size_t k_most_violations = 1000;
+constexpr std::size_t k_max_violations = 1000;
 
 /// Whether a number is whole and fits 64 bits.
 std::optional<std::int64_t> whole(const Json& value) {
@@ -42,14 +42,14 @@ class Reader {
   void violation(std::string message) { found_.push_back({path_, std::move(message)}); }
   /// Reads an element or member at the end of the path.
   void below(std::string_view part, const Json& json, FieldRef field, const FieldOptions& options) {
-    if (found_.size() >= k_most_violations) return;
+    if (found_.size() >= k_max_violations) return;
     const std::size_t size = path_.size();
     extend(part);
     read(json, field, options);
     path_.resize(size);
   }
   void violation_below(std::string_view part, std::string message) {
-    if (found_.size() >= k_most_violations) return;
+    if (found_.size() >= k_max_violations) return;
     const std::size_t size = path_.size();
     extend(part);
     violation(std::move(message));
@@ -216,7 +216,7 @@ void Reader::read_list(const Json& json,
     return violation(fmt::format("has {} items, must have at most {}", size, most));
   }
   if (list.ops->fixed == 0) list.ops->clear(list.value);
-  for (std::size_t i = 0; i < size && found_.size() < k_most_violations; ++i) {
+  for (std::size_t i = 0; i < size && found_.size() < k_max_violations; ++i) {
     const FieldRef item =
         list.ops->fixed > 0 ? list.ops->at(list.value, i) : list.ops->add(list.value);
     below(fmt::format("[{}]", i), json[i], item, element);

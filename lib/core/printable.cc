@@ -76,9 +76,9 @@ Character first_character(std::string_view text) {
     if ((byte(i) & 0xC0U) != 0x80) return {};
     code = code << 6U | (byte(i) & 0x3FU);
   }
-  constexpr std::array<char32_t, 5> k_least{0, 0, 0x80, 0x800, 0x10000};
+  constexpr std::array<char32_t, 5> k_min{0, 0, 0x80, 0x800, 0x10000};
   const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
-  if (code < k_least[size] || surrogate || code > 0x10FFFF) return {};
+  if (code < k_min[size] || surrogate || code > 0x10FFFF) return {};
   return {code, size};
 }
 

@@ -20,12 +20,12 @@ std::int64_t Shape::elements() const { return elements(0, rank_); }
 
 /// Errors: UserError(memory) above 2^58 elements, whose bytes would not fit in 63 bits.
 std::int64_t Shape::elements(std::size_t first, std::size_t last) const {
-  constexpr std::int64_t k_most_elements = std::int64_t{1} << 58;
+  constexpr std::int64_t k_max_elements = std::int64_t{1} << 58;
   const std::span<const std::int64_t> wanted = dims().subspan(first, last - first);
   std::int64_t product = 1;
   bool fits = true;
   for (const std::int64_t extent : wanted) {
-    fits = !__builtin_mul_overflow(product, extent, &product) && product <= k_most_elements && fits;
+    fits = !__builtin_mul_overflow(product, extent, &product) && product <= k_max_elements && fits;
   }
   if (fits) return product;
   // An empty axis makes the tensor empty, however long the others are.

@@ -11,14 +11,14 @@
 namespace halfstep::data {
 namespace {
 
-constexpr std::int64_t k_across = 10, k_most_lines = 20;
+constexpr std::int64_t k_across = 10, k_max_lines = 20;
 constexpr std::int64_t k_gap = 2;  // pixels around each sample
 constexpr std::uint8_t k_background = 255;
 
 /// The samples of each line.
 std::vector<std::vector<std::int64_t>> lines_of(const Split& split, std::int64_t classes) {
   const bool by_class = split.labels.dtype() == DType::int32 && split.labels.shape().rank() == 1;
-  const auto count = by_class ? std::min(classes, k_most_lines) : k_most_lines;
+  const auto count = by_class ? std::min(classes, k_max_lines) : k_max_lines;
   std::vector<std::vector<std::int64_t>> lines(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < split.samples(); ++i) {
     const std::int64_t at = by_class ? split.labels.as<std::int32_t>()[i] : i / k_across;

@@ -117,9 +117,9 @@ Tensor in_form(Tensor image, const ImageForm& form, const std::string& path) {
 }
 
 void check_sides(std::int64_t width, std::int64_t height, const std::string& path) {
-  constexpr std::int64_t k_most = config::k_largest_side;
-  if (std::min(width, height) >= 1 && std::max(width, height) <= k_most) return;
-  throw file_error(path, "has {} x {} pixels; 1 to {} a side can be read", width, height, k_most);
+  constexpr std::int64_t k_max = config::k_largest_side;
+  if (std::min(width, height) >= 1 && std::max(width, height) <= k_max) return;
+  throw file_error(path, "has {} x {} pixels; 1 to {} a side can be read", width, height, k_max);
 }
 
 Tensor cropped_to(const Tensor& image, std::int64_t height, std::int64_t width) {

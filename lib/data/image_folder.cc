@@ -223,9 +223,9 @@ std::int64_t leave_out(Split& split,
     std::memmove(images + static_cast<std::size_t>(kept) * bytes, images + i * bytes, bytes);
     split.labels.as<std::int32_t>()[kept++] = pictures[i].label;
   }
-  constexpr std::size_t k_most_named = 5;
+  constexpr std::size_t k_max_named = 5;
   std::ranges::sort(bad);
-  const std::size_t named = std::min(k_most_named, bad.size());
+  const std::size_t named = std::min(k_max_named, bad.size());
   log_warning("{}: {} of {} pictures of {} cannot be read and are left out: {}{}",
               where,
               bad.size(),
@@ -248,10 +248,10 @@ std::int64_t leave_out(Split& split,
 /// Adds a picture to the forms of those before it.
 void add_form(std::optional<PictureForms>& forms, const Shape& stored, const ImageForm& form) {
   if (!forms) forms = PictureForms{stored[0], stored[0], stored[1], stored[1]};
-  forms->least_height = std::min(forms->least_height, stored[0]);
-  forms->most_height = std::max(forms->most_height, stored[0]);
-  forms->least_width = std::min(forms->least_width, stored[1]);
-  forms->most_width = std::max(forms->most_width, stored[1]);
+  forms->min_height = std::min(forms->min_height, stored[0]);
+  forms->max_height = std::max(forms->max_height, stored[0]);
+  forms->min_width = std::min(forms->min_width, stored[1]);
+  forms->max_width = std::max(forms->max_width, stored[1]);
   forms->resized += stored[0] != form.height || stored[1] != form.width ? 1 : 0;
   forms->converted += stored[2] != form.channels ? 1 : 0;
 }

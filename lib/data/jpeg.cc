@@ -90,8 +90,8 @@ Tensor read_jpeg(std::span<const std::byte> bytes, const std::string& path) {
   const std::int64_t height = reader.jpeg.image_height, width = reader.jpeg.image_width;
   check_sides(width, height, path);
   // A block of 8 by 8 pixels takes a bit at least.
-  constexpr std::int64_t k_most_pixels_a_byte = 8 * 64;
-  if (height * width / k_most_pixels_a_byte > static_cast<std::int64_t>(bytes.size())) {
+  constexpr std::int64_t k_max_pixels_a_byte = 8 * 64;
+  if (height * width / k_max_pixels_a_byte > static_cast<std::int64_t>(bytes.size())) {
     throw file_error(path, "has too little data for {} x {} pixels", width, height);
   }
   const J_COLOR_SPACE colours = reader.jpeg.jpeg_color_space;

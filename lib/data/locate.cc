@@ -218,11 +218,11 @@ std::string format_of_file(std::string_view path) {
 
 /// The names in a folder, without those that begin with a dot, sorted; some of very many.
 std::vector<std::string> names_in(const std::string& folder) {
-  constexpr std::size_t k_most = 10'000;
+  constexpr std::size_t k_max = 10'000;
   std::error_code error;
   std::vector<std::string> names;
   for (fs::directory_iterator each(folder, error);
-       !error && each != fs::directory_iterator() && names.size() < k_most;
+       !error && each != fs::directory_iterator() && names.size() < k_max;
        each.increment(error)) {
     const std::string name = each->path().filename().string();
     if (!name.starts_with('.')) names.push_back(name);

@@ -33,8 +33,8 @@ struct LabelPart {
 
 /// The forms of the pictures of a folder, as stored.
 struct PictureForms {
-  std::int64_t least_height = 0, most_height = 0;  ///< pixels
-  std::int64_t least_width = 0, most_width = 0;
+  std::int64_t min_height = 0, max_height = 0;  ///< pixels
+  std::int64_t min_width = 0, max_width = 0;
   std::int64_t resized = 0;    ///< pictures that had another size than a sample
   std::int64_t converted = 0;  ///< other channels
 };

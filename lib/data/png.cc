@@ -125,8 +125,8 @@ Tensor read_png(std::span<const std::byte> bytes, const std::string& path) {
   const std::int64_t height = png_get_image_height(reader.png, reader.info);
   const std::int64_t width = png_get_image_width(reader.png, reader.info);
   // Deflate grows by no more than this factor.
-  constexpr std::size_t k_most_growth = 1032;
-  if (reader.stored_bytes / k_most_growth > bytes.size()) {
+  constexpr std::size_t k_max_growth = 1032;
+  if (reader.stored_bytes / k_max_growth > bytes.size()) {
     throw file_error(path, "has too little data for {} x {} pixels", width, height);
   }
   const std::int64_t channels = png_get_channels(reader.png, reader.info);

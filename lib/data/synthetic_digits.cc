@@ -33,9 +33,9 @@ constexpr float k_shift = 3.2F;      // pixels
 constexpr float k_thinnest = 0.55F;  // radius of the pen, pixels
 constexpr float k_thickest = 1.60F;
 constexpr float k_faintest_ink = 0.55F;
-constexpr float k_noise = 0.12F;           // largest standard deviation
-constexpr float k_largest_blot = 0.5F;     // ink of stray marks, relative to the digit's
-constexpr std::uint64_t k_most_blots = 3;  // 0 to 2 of them
+constexpr float k_noise = 0.12F;          // largest standard deviation
+constexpr float k_largest_blot = 0.5F;    // ink of stray marks, relative to the digit's
+constexpr std::uint64_t k_max_blots = 3;  // 0 to 2 of them
 
 /// Uniform in [low, high).
 float between(RandomStream& random, float low, float high) {
@@ -171,10 +171,10 @@ void draw(const Stroke& stroke,
           float ink,
           RandomStream& random,
           Canvas& canvas) {
-  constexpr std::size_t k_most_points = 16;
+  constexpr std::size_t k_max_points = 16;
   constexpr int k_pieces = 5;
-  std::array<Point, k_most_points> points{};
-  const std::size_t count = std::min(stroke.points.size(), k_most_points);
+  std::array<Point, k_max_points> points{};
+  const std::size_t count = std::min(stroke.points.size(), k_max_points);
   for (std::size_t i = 0; i < count; ++i) {
     points[i] = {stroke.points[i].x + between(random, -k_point_jitter, k_point_jitter),
                  stroke.points[i].y + between(random, -k_point_jitter, k_point_jitter)};
@@ -206,7 +206,7 @@ void draw(const Stroke& stroke,
 
 /// Short stray marks that do not belong to the digit.
 void draw_blots(float ink, RandomStream& random, Canvas& canvas) {
-  const std::uint64_t count = random.below(k_most_blots);
+  const std::uint64_t count = random.below(k_max_blots);
   for (std::uint64_t i = 0; i < count; ++i) {
     const Point from{between(random, 0, k_side), between(random, 0, k_side)};
     const Point to{from.x + between(random, -5, 5), from.y + between(random, -5, 5)};

@@ -26,7 +26,7 @@ using Rows = std::span<const std::int64_t>;
 /// Beyond this many integers a target is a value to predict, unless the loss is one of classes.
 constexpr std::size_t k_few_integers = 20;
 /// More classes than this, or than half of the rows, are no classes.
-constexpr std::size_t k_most_classes = 10'000;
+constexpr std::size_t k_max_classes = 10'000;
 /// Fewer texts than this are categories, however few the rows.
 constexpr std::size_t k_few_categories = 20;
 
@@ -230,7 +230,7 @@ std::vector<std::string> find_classes(const CsvFile& file,
       });
   if (!of_values && content.texts == 0 && (!integers || distinct.size() > k_few_integers))
     return {};
-  const std::size_t most = std::min(k_most_classes, std::max(k_few_integers, rows.size() / 2));
+  const std::size_t most = std::min(k_max_classes, std::max(k_few_integers, rows.size() / 2));
   if (distinct.size() > most || (content.texts == 0 && !integers)) {
     throw cell_error(file,
                      rows.front(),

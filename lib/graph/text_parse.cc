@@ -13,8 +13,8 @@
 namespace halfstep::graph {
 namespace {
 
-constexpr std::int64_t k_most_ports = 65536;
-constexpr std::size_t k_most_named = 20;  ///< nodes of a cycle shown in the message
+constexpr std::int64_t k_max_ports = 65536;
+constexpr std::size_t k_max_named = 20;  ///< nodes of a cycle shown in the message
 
 template <class E, std::size_t N>
 constexpr std::array<E, N> first_values() {
@@ -52,7 +52,7 @@ class Parser {
 
  private:
   void error(const Where& where, std::string message, std::string hint = {}) {
-    if (diagnostics_.problems().size() > k_most_problems) return;
+    if (diagnostics_.problems().size() > k_max_problems) return;
     diagnostics_.error(where, std::move(message), std::move(hint));
   }
 
@@ -102,15 +102,15 @@ class Parser {
       error(raw.where, fmt::format("attribute '{}' is given twice", raw.name));
       return;
     }
-    if (diagnostics_.problems().size() > k_most_problems) return;
+    if (diagnostics_.problems().size() > k_max_problems) return;
     const std::optional<AttrValue> value = read_attr(raw, node.def, diagnostics_);
     if (!value) return;
     if (node.def != nullptr && node.def->is_count(raw.name)) {
       const auto* count = std::get_if<std::int64_t>(&*value);
-      if (count == nullptr || *count < 0 || *count > k_most_ports) {
+      if (count == nullptr || *count < 0 || *count > k_max_ports) {
         error(raw.value.where,
               fmt::format(
-                  "'{}' must be from 0 to {}, got {}", raw.name, k_most_ports, raw.value.text));
+                  "'{}' must be from 0 to {}, got {}", raw.name, k_max_ports, raw.value.text));
         return;
       }
     }
@@ -283,7 +283,7 @@ class Parser {
         if (reached == open) {
           std::vector<std::string> names{graph.node(from).name};
           for (std::size_t i = path.size(); i-- > 0 && path[i].id != from;) {
-            if (names.size() == k_most_named) {
+            if (names.size() == k_max_named) {
               names.emplace_back("...");
               break;
             }

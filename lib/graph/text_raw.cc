@@ -8,9 +8,9 @@ namespace halfstep::graph {
 namespace {
 
 constexpr int k_deepest_list = 4;
-constexpr std::size_t k_most_attrs = 1000;  ///< of a node
+constexpr std::size_t k_max_attrs = 1000;  ///< of a node
 /// Limit on the names, references and values of a text: each takes about 200 bytes of memory.
-constexpr std::size_t k_most_items = 2'000'000;
+constexpr std::size_t k_max_items = 2'000'000;
 
 bool is_name_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -34,8 +34,7 @@ class Line {
   }
   /// The position of an item that starts here.
   Where item() {
-    if (items_left_ == 0)
-      fail(fmt::format("a graph has at most {} names and values", k_most_items));
+    if (items_left_ == 0) fail(fmt::format("a graph has at most {} names and values", k_max_items));
     --items_left_;
     return where(at());
   }
@@ -142,7 +141,7 @@ class Line {
     std::vector<RawAttr> result;
     expect('{', "before attributes");
     while (!take('}')) {
-      if (result.size() == k_most_attrs) fail(fmt::format("more than {} attributes", k_most_attrs));
+      if (result.size() == k_max_attrs) fail(fmt::format("more than {} attributes", k_max_attrs));
       const RawName key = name("the name of an attribute");
       expect(':', fmt::format("after '{}'", key.name));
       result.push_back({key.name, value(), key.where});
@@ -281,11 +280,11 @@ void read_line(Line& line, RawGraph& graph) {
 
 RawGraph read_raw(std::string_view text, std::string_view file_name, Diagnostics& diagnostics) {
   RawGraph graph;
-  std::size_t items_left = k_most_items;
+  std::size_t items_left = k_max_items;
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
     Line line(text.substr(0, end), file_name, number, items_left);
-    if (items_left == 0 || diagnostics.problems().size() >= k_most_problems) {
+    if (items_left == 0 || diagnostics.problems().size() >= k_max_problems) {
       diagnostics.error(line.where(0), "this line and those that follow were not read");
       break;
     }

@@ -78,9 +78,9 @@ struct RawGraph {
 };
 
 /// Parsing stops after this many problems.
-inline constexpr std::size_t k_most_problems = 1000;
+inline constexpr std::size_t k_max_problems = 1000;
 
-/// Parses every line; a line with an error is reported and left out. After k_most_problems errors,
+/// Parses every line; a line with an error is reported and left out. After k_max_problems errors,
 /// or two million names and values, the rest is left out with an error.
 RawGraph read_raw(std::string_view text, std::string_view file_name, Diagnostics& diagnostics);
 

@@ -12,7 +12,7 @@ namespace halfstep::graph {
 namespace {
 
 /// Limit on ports beyond the 16 that each node may have: about 50 MB of memory.
-constexpr std::int64_t k_most_extra_ports = 1 << 18;
+constexpr std::int64_t k_max_extra_ports = 1 << 18;
 
 /// The number of outputs in use, per node.
 std::vector<int> used_outputs(const Graph& graph) {
@@ -195,7 +195,7 @@ class Inference {
                     node.name,
                     ports,
                     k_free,
-                    k_most_extra_ports));
+                    k_max_extra_ports));
     return false;
   }
 
@@ -340,7 +340,7 @@ class Inference {
   std::set<int> partly_known_;               ///< slots with an input whose dtype is known
   std::size_t first_open_ = 0;               ///< no slot before it is without dtype
   std::deque<int> queue_;                    ///< slots whose dtype is to be passed on
-  std::int64_t ports_left_ = k_most_extra_ports;
+  std::int64_t ports_left_ = k_max_extra_ports;
 };
 
 }  // namespace

@@ -214,8 +214,8 @@ std::string misfit(std::string_view name, const TrainedOutput& of) {
   if (values && !label_limit(loss.label_kind(), output)) {
     return "counts correct classes, but the targets of this loss are real values";
   }
-  if (name == k_mean_io_u && output.back() > k_most_counted_classes) {
-    return fmt::format("counts at most {} classes, not {}", k_most_counted_classes, output.back());
+  if (name == k_mean_io_u && output.back() > k_max_counted_classes) {
+    return fmt::format("counts at most {} classes, not {}", k_max_counted_classes, output.back());
   }
   return k && *k >= outputs
              ? fmt::format("is always 1 for {} output{}", outputs, outputs == 1 ? "" : "s")

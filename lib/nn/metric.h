@@ -34,10 +34,10 @@ struct MetricDef {
 std::span<const MetricDef> metric_table();
 
 /// Of an output whose classes are counted one by one.
-inline constexpr std::int64_t k_most_counted_classes = 200;
+inline constexpr std::int64_t k_max_counted_classes = 200;
 
 /// No metric has more counters: `weighted_auc` has two of each of 200 thresholds, and the weights.
-inline constexpr std::size_t k_most_counters = 2 * k_most_counted_classes + 1;
+inline constexpr std::size_t k_max_counters = 2 * k_max_counted_classes + 1;
 
 /// The entry of a metric, with any positive integer for the 5 of top_5_accuracy and with or without
 /// `weighted_` before its name, or nullptr.

@@ -76,12 +76,12 @@ struct AllReduceBucket {
 };
 
 /// The bytes after which a bucket is full, of `bytes` in all. Of a small model three of four
-/// buckets travel beside the rest of the backward pass; a sum of less than k_least takes its
+/// buckets travel beside the rest of the backward pass; a sum of less than k_min takes its
 /// latency.
 std::int64_t bucket_bytes(const config::ParallelSpec& parallel, std::int64_t bytes) {
-  constexpr std::int64_t k_least = 64 << 10;
+  constexpr std::int64_t k_min = 64 << 10;
   return std::min(static_cast<std::int64_t>(parallel.bucket_mib * (1 << 20)),
-                  std::max(bytes / 4, k_least));
+                  std::max(bytes / 4, k_min));
 }
 
 graph::TensorType type_of(Builder& b, Value handle) {

@@ -80,7 +80,7 @@ struct StepDraft {
         data(of_data),
         share(of_batch),
         purpose(of_purpose),
-        parts(purpose == Purpose::train ? std::min(of.accumulate_steps, share.least_rows()) : 1),
+        parts(purpose == Purpose::train ? std::min(of.accumulate_steps, share.min_rows()) : 1),
         part(share.part(0, parts)),
         b(graph, graph::op_table()) {}
 

@@ -85,18 +85,18 @@ Json schema_document() {
 Found validate(const Json& document) { return read_checked(document).second; }
 
 Document read_valid_report(const std::string& path) {
-  constexpr std::size_t k_most_named = 5;
+  constexpr std::size_t k_max_named = 5;
   Json document = read_report(path);
   auto [report, found] = read_checked(document);
   if (found.empty()) return {std::move(document), std::move(report)};
   std::vector<Problem> problems;
   for (const Violation& v : found) {
-    if (problems.size() == k_most_named) break;
+    if (problems.size() == k_max_named) break;
     problems.push_back({{path, 0, 0, v.path}, v.message, ""});
   }
-  if (found.size() > k_most_named) {
+  if (found.size() > k_max_named) {
     problems.push_back({{path, 0, 0, ""},
-                        fmt::format("{} more violations", found.size() - k_most_named),
+                        fmt::format("{} more violations", found.size() - k_max_named),
                         "halfstep report validate names all"});
   }
   throw UserError(ErrorKind::data, std::move(problems));

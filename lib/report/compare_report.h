@@ -101,7 +101,7 @@ struct ComparedRunBlock {
   std::int64_t skipped_steps = 0, retried_steps = 0;
   std::optional<MetricsBlock> train, val, test;
   History history;
-  /// At most k_most_compared_points; nothing in reports of earlier versions.
+  /// At most k_max_compared_points; nothing in reports of earlier versions.
   std::optional<StepColumns> step_history;
   StepTime step_time;
   Column epoch_seconds;

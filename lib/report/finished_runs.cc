@@ -45,7 +45,7 @@ FinishedRun read_run(const AnyReport& any, const std::string& path) {
   }
   train::StepHistory steps;
   if (report.step_history) steps = read_step_history(*report.step_history);
-  run.step_history = step_columns(steps.coarsened(train::StepHistory::k_most_compared_points));
+  run.step_history = step_columns(steps.coarsened(train::StepHistory::k_max_compared_points));
   run.step_time = report.step_time;
   run.train_seconds = report.run.train_seconds;
   run.wall_seconds = report.run.wall_seconds;

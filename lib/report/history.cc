@@ -124,7 +124,7 @@ void StepColumns::fields(Fields& f) {
     step,
     {.doc = "batches drawn up to the end of the interval",
      .min = 1,
-     .most = train::StepHistory::k_most_points});
+     .most = train::StepHistory::k_max_points});
   f("loss", loss, "mean over the interval's batches with a finite loss");
   f.rest(metrics,
          {.doc = "a metric over the interval's samples; null where an earlier version of the "

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t k_most_bytes = std::size_t{256} << 20;
+constexpr std::size_t k_max_bytes = std::size_t{256} << 20;
 constexpr JsonLimits k_limits{.depth = 200, .values = 8'000'000, .comparisons = 1'000'000'000};
 
 [[noreturn]] void fail_report(const std::string& path,
@@ -51,9 +51,9 @@ std::string report_file(const std::string& path) {
 
 Json read_report(const std::string& path) {
   const std::string file = report_file(path);
-  const std::string text = read_file(file, k_most_bytes + 1);
-  if (text.size() > k_most_bytes) {
-    fail_report(file, fmt::format("is larger than {} MiB, so it is no report", k_most_bytes >> 20));
+  const std::string text = read_file(file, k_max_bytes + 1);
+  if (text.size() > k_max_bytes) {
+    fail_report(file, fmt::format("is larger than {} MiB, so it is no report", k_max_bytes >> 20));
   }
   if (text.empty()) fail_report(file, "is empty");
   if (const std::string excess = find_excess(text, k_limits); !excess.empty()) {

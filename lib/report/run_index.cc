@@ -50,7 +50,7 @@ constexpr auto k_study_statuses =
     words<std::ranges::count_if(k_endings, ends_studies)>(ends_studies);
 
 /// Folders between the searched one and a run: runs/<group>/<name>/<run>.
-constexpr int k_most_levels = 3;
+constexpr int k_max_levels = 3;
 
 /// The content of a folder without hidden files and links.
 struct Listing {
@@ -100,7 +100,7 @@ Content search(const fs::path& directory, int levels, RunIndex& index) {
     if (inside == Content::runs) content = Content::runs;
     if (inside == Content::foreign) foreign.push_back(folder.string());
   }
-  if (content == Content::runs || levels == k_most_levels) {
+  if (content == Content::runs || levels == k_max_levels) {
     index.foreign.insert(index.foreign.end(), foreign.begin(), foreign.end());
   }
   return content;
@@ -198,7 +198,7 @@ RunIndex find_runs(const std::string& folder) {
   }
   RunIndex index;
   index.folder = root.string();
-  search(root, k_most_levels, index);
+  search(root, k_max_levels, index);
   return index;
 }
 

@@ -11,7 +11,7 @@
 namespace halfstep::report {
 namespace {
 
-constexpr std::size_t k_most_skips = 20;
+constexpr std::size_t k_max_skips = 20;
 
 /// Columns as wide as their widest cell, right-aligned, with a space between them.
 std::string aligned(const Rows& rows) {
@@ -84,7 +84,7 @@ std::string loss_scale_lines(const LossScale& scale) {
   }
   if (scale.skips.empty()) return text;
   text += line("skipped", "{} steps, {} more retried", scale.skipped_steps, scale.retried_steps);
-  for (std::size_t i = 0; i < std::min(scale.skips.size(), k_most_skips); ++i) {
+  for (std::size_t i = 0; i < std::min(scale.skips.size(), k_max_skips); ++i) {
     const train::SkippedStep& skip = scale.skips[i];
     const auto& first = skip.first_nonfinite;
     text += fmt::format("  attempt {}, batch {}: {}{}\n",
@@ -95,7 +95,7 @@ std::string loss_scale_lines(const LossScale& scale) {
   }
   const std::size_t all =
       scale.skips.size() + static_cast<std::size_t>(scale.skips_left_out.value_or(0));
-  if (all > k_most_skips) text += fmt::format("  and {} more\n", all - k_most_skips);
+  if (all > k_max_skips) text += fmt::format("  and {} more\n", all - k_max_skips);
   return text;
 }
 

@@ -16,7 +16,7 @@ using report::BenchReport;
 using train::Status;
 using train::StepSample;
 
-constexpr std::int64_t k_most_profiled = 50;
+constexpr std::int64_t k_max_profiled = 50;
 
 /// The config without parts that do not belong to step time, and with enough epochs for all steps.
 config::RunSpec timed_spec(const config::RunSpec& given,
@@ -124,7 +124,7 @@ class Bench {
       train::Session session(variants_[i].spec, dataset_, backend_);
       std::optional<report::Profile>& profile =
           i == 0 ? result_.profile : *result_.policies[i].profile;
-      profile = profile_ops(session, std::min(options_.steps, k_most_profiled), [this] {
+      profile = profile_ops(session, std::min(options_.steps, k_max_profiled), [this] {
         return rounds_.asked_to_leave();
       });
     }

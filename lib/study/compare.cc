@@ -55,7 +55,7 @@ RunRecord finish(Entrant& entrant) {
   run.set_history(result.history);
   if (result.test) run.test = report::metrics_block(result.test->metrics);
   run.step_history = report::step_columns(
-      result.step_history.coarsened(train::StepHistory::k_most_compared_points));
+      result.step_history.coarsened(train::StepHistory::k_max_compared_points));
   run.step_time = step_time;
   run.train_seconds = result.train_seconds;
   run.wall_seconds = result.wall_seconds;

@@ -103,13 +103,13 @@ class TimedKernel {
 
   /// `rate`: the lower one of the bursts before and after the timing, in flop/s.
   void add(double rate, double seconds) { turns_.push_back({rate, seconds}); }
-  /// The second shortest timing at `least_rate` or more; infinity without two. The shortest alone
+  /// The second shortest timing at `min_rate` or more; infinity without two. The shortest alone
   /// may be far too short, where the clock of a virtual machine was corrected meanwhile.
-  double confirmed(double least_rate) const {
+  double confirmed(double min_rate) const {
     double shortest = std::numeric_limits<double>::infinity(), second = shortest;
     for (const Turn& turn : turns_) {
-      if (turn.rate >= least_rate) second = std::min(second, std::max(shortest, turn.seconds));
-      if (turn.rate >= least_rate) shortest = std::min(shortest, turn.seconds);
+      if (turn.rate >= min_rate) second = std::min(second, std::max(shortest, turn.seconds));
+      if (turn.rate >= min_rate) shortest = std::min(shortest, turn.seconds);
     }
     return second;
   }
@@ -210,10 +210,10 @@ void add_convolutions(const backend::Backend& cpu, const Workload& w, std::vecto
   };
   const std::int64_t size = root(pixels), tap = root(taps), stride = root(strides);
   // Fewer images for a large workload: kernels process images one by one.
-  constexpr double k_most_flops = 1e9;
+  constexpr double k_max_flops = 1e9;
   std::int64_t batch = 128;
   while (batch > 8 &&
-         w.flops() / backend::k_nominal_batch * static_cast<double>(batch) > k_most_flops)
+         w.flops() / backend::k_nominal_batch * static_cast<double>(batch) > k_max_flops)
     batch /= 2;
   const Shape x{batch, size * stride, size * stride, inputs};
   const Shape filter{tap, tap, inputs, outputs};
@@ -407,7 +407,7 @@ TuneResult tune(const backend::Backend& cpu, const TuneOptions& options) {
   };
 
   const double start = steady_seconds();
-  const auto in_time = [&] { return steady_seconds() - start < options.most_seconds; };
+  const auto in_time = [&] { return steady_seconds() - start < options.max_seconds; };
   std::vector<std::size_t> pending(workloads.size());
   std::iota(pending.begin(), pending.end(), std::size_t{0});
   for (int pass = 0; !pending.empty() && (pass == 0 || in_time()); ++pass) {

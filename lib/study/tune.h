@@ -23,7 +23,7 @@ struct TuneOptions {
   int rounds = 5;
   /// Workloads with a disturbed kernel (see TuneResult) are measured again, all of them in turn,
   /// until none is left or this time is over. Seconds; 0 measures every workload once.
-  double most_seconds = 600;
+  double max_seconds = 600;
   /// Called before each workload is measured, in pass 0 (all workloads) or a later one (those
   /// disturbed).
   std::function<void(int pass, std::size_t done, std::size_t all)> progress;

@@ -32,7 +32,7 @@ constexpr std::array k_files{k_done, k_model, k_optimizer, k_best, k_progress};
 constexpr std::string_view k_temporary = ".tmp-";
 constexpr std::string_view k_step = "step-";
 /// Limit on the size of a DONE, which has four lines of about 60 bytes.
-constexpr std::size_t k_most_done_bytes = 4096;
+constexpr std::size_t k_max_done_bytes = 4096;
 
 bool in_optimizer(Role role) { return !graph::in_weights(role) && role != Role::derived; }
 
@@ -137,10 +137,10 @@ std::string checksums(const std::string& checkpoint) {
 std::string damage(const std::string& checkpoint) {
   const std::string done = join(checkpoint, k_done);
   std::error_code error;
-  if (fs::file_size(done, error) > k_most_done_bytes) {
+  if (fs::file_size(done, error) > k_max_done_bytes) {
     return fmt::format("{} is not one ({})",
                        k_done,
-                       error ? error.message() : fmt::format("above {} bytes", k_most_done_bytes));
+                       error ? error.message() : fmt::format("above {} bytes", k_max_done_bytes));
   }
   std::istringstream lines(read_file(done));
   for (std::string hash, name; lines >> hash >> name;) {
@@ -348,7 +348,7 @@ Loaded load_checkpoint(const std::string& path, plan::State& state) {
   const std::string progress_path = join(checkpoint, k_progress);
   Loaded loaded;
   loaded.progress =
-      progress_from_json(read_limited(progress_path, k_most_state_bytes), progress_path);
+      progress_from_json(read_limited(progress_path, k_max_state_bytes), progress_path);
   if (const std::string best = join(checkpoint, k_best); fs::exists(best)) {
     load(best, state, graph::in_weights);
     loaded.best = state.weights();

@@ -26,7 +26,7 @@ inline constexpr std::string_view k_copies_folder = ".tmp-copies-";
 inline constexpr std::string_view k_checkpoints_folder = "checkpoints";
 /// Limit on the size of a state.json; the same as for a report, which holds the same skipped steps
 /// and loss-scale changes at about the same size.
-inline constexpr std::size_t k_most_state_bytes = std::size_t{256} << 20;
+inline constexpr std::size_t k_max_state_bytes = std::size_t{256} << 20;
 
 /// Writes a checkpoint under a temporary name, flushes it to disk and renames it; returns its path.
 /// Blocking. `best` holds State::weights() of the best epoch, or nothing. `name` is the folder's
@@ -66,7 +66,7 @@ struct Loaded {
 
 /// Reads the whole state, so that training continues bit for bit as without the interruption. A
 /// loss scale that the checkpoint lacks is initialized, so checkpoints load across policies.
-/// Errors: as load_weights; also UserError(data) for a state.json above k_most_state_bytes.
+/// Errors: as load_weights; also UserError(data) for a state.json above k_max_state_bytes.
 Loaded load_checkpoint(const std::string& path, plan::State& state);
 
 /// The "last" checkpoint next to `checkpoint`, or nothing.

@@ -33,8 +33,8 @@ void set_metric_values(const std::map<std::string, double>& counters,
                        Metrics& values) {
   // The counters of a metric follow one another, since they begin with its name. Memory on the
   // stack, because a step allocates nothing.
-  std::array<std::string_view, nn::k_most_counters> names;
-  std::array<double, nn::k_most_counters> sums;
+  std::array<std::string_view, nn::k_max_counters> names;
+  std::array<double, nn::k_max_counters> sums;
   for (auto it = counters.begin(); it != counters.end();) {
     const std::string_view metric = nn::metric_of(it->first);
     std::size_t count = 0;

@@ -40,7 +40,7 @@ void add_results(comm::Communicator& ranks,
 constexpr std::int64_t k_no_ordinal = 0;
 
 /// Classes up to which predictions are counted by class: the counts are quadratic in memory.
-constexpr std::int64_t k_most_confused = 1000;
+constexpr std::int64_t k_max_confused = 1000;
 
 /// The address of row `first` along axis 0.
 const std::byte* rows_from(const TensorView& tensor, std::int64_t first) {
@@ -165,7 +165,7 @@ std::vector<Predicted> predicted(const Session& session,
                label.rank() > 0 && label.elements() == now.each * label.back()) {
       now.classes = now.targets = label.back();
     }
-    const bool counted = now.each > 0 && now.classes > 1 && now.classes <= k_most_confused &&
+    const bool counted = now.each > 0 && now.classes > 1 && now.classes <= k_max_confused &&
                          !dataset.predicts_tokens();
     if (!counted) now.classes = 0;
     next.before = now.before + now.each;

@@ -13,7 +13,7 @@ namespace halfstep::train {
 namespace {
 
 constexpr double k_seconds_between = 0.1;
-constexpr double k_most_calls_between = 1000;
+constexpr double k_max_calls_between = 1000;
 
 /// From the weakest to the strongest.
 constexpr std::array k_requests{
@@ -32,8 +32,8 @@ class RankRequests {
     for (const Request request : k_requests) numbers.push_back(pending_ == request ? 1 : 0);
     comm::add_over_ranks(ranks_, numbers);
     const double seconds_per_call = numbers[0] / ranks_.size();
-    calls_left_ = static_cast<std::int64_t>(std::clamp(
-        k_seconds_between / std::max(seconds_per_call, 1e-9), 0.0, k_most_calls_between));
+    calls_left_ = static_cast<std::int64_t>(
+        std::clamp(k_seconds_between / std::max(seconds_per_call, 1e-9), 0.0, k_max_calls_between));
     calls_ = 0;
     last_ = std::chrono::steady_clock::now();
     pending_ = Request::none;

@@ -43,7 +43,7 @@ void StepHistory::begin(std::span<const std::string> names) {
   }
   // One more than the limit: adding a point beyond it halves their number.
   const auto fit = [&](auto& list) {
-    list.reserve(k_most_points + 1);
+    list.reserve(k_max_points + 1);
     list.resize(points.size());
   };
   fit(points);
@@ -53,7 +53,7 @@ void StepHistory::begin(std::span<const std::string> names) {
 
 void StepHistory::add(const StepPoint& batch, std::int64_t count, std::span<const double> sums) {
   append(*this, batch, count, sums);
-  if (points.size() > k_most_points) *this = coarsened(k_most_points);
+  if (points.size() > k_max_points) *this = coarsened(k_max_points);
 }
 
 StepHistory StepHistory::coarsened(std::size_t most) const {
@@ -73,13 +73,13 @@ StepHistory StepHistory::coarsened(std::size_t most) const {
 }
 
 std::int64_t step_history_interval(std::int64_t steps, std::int64_t steps_per_epoch) {
-  constexpr auto k_most = static_cast<std::int64_t>(StepHistory::k_most_points);
+  constexpr auto k_max = static_cast<std::int64_t>(StepHistory::k_max_points);
   constexpr std::int64_t k_per_epoch = 20;
   const auto share = [](std::int64_t count, std::int64_t parts) {
     return count / parts + (count % parts != 0 ? 1 : 0);
   };
-  return std::max<std::int64_t>(
-      1, std::min(share(steps, k_most), share(steps_per_epoch, k_per_epoch)));
+  return std::max<std::int64_t>(1,
+                                std::min(share(steps, k_max), share(steps_per_epoch, k_per_epoch)));
 }
 
 void StepPoint::fields(Fields& f) {
@@ -98,7 +98,7 @@ void MetricSums::fields(Fields& f) {
 
 void StepHistory::fields(Fields& f) {
   f("interval", interval, {.doc = "batches of a point; the last one may have fewer", .min = 1});
-  f("points", points, {.doc = "in order", .most = k_most_points});
+  f("points", points, {.doc = "in order", .most = k_max_points});
   f("samples", samples, {.doc = "of each point", .may_lack = true});
   f("metrics", metrics, {.doc = "of each point", .may_lack = true});
 }

@@ -51,9 +51,9 @@ struct StepHistory {
   std::vector<MetricSums> metrics = {};
 
   /// The interval is doubled when there would be more points.
-  static constexpr std::size_t k_most_points = 1000;
+  static constexpr std::size_t k_max_points = 1000;
   /// Limit for each run of a comparison, which has many runs.
-  static constexpr std::size_t k_most_compared_points = 250;
+  static constexpr std::size_t k_max_compared_points = 250;
 
   /// Prepares for batches with these metrics: add() then allocates nothing. The metrics of points
   /// that had others are dropped.
@@ -68,7 +68,7 @@ struct StepHistory {
   bool operator==(const StepHistory&) const = default;
 };
 
-/// The interval of a run of `steps` batches: it then has at most StepHistory::k_most_points, and
+/// The interval of a run of `steps` batches: it then has at most StepHistory::k_max_points, and
 /// about twenty in an epoch, as it may stop early after one.
 std::int64_t step_history_interval(std::int64_t steps, std::int64_t steps_per_epoch);
 

@@ -18,7 +18,7 @@ DeviceOp log_op(const backend::Backend& backend, const OutcomeViews& views, std:
              {DType::uint8, bytes},
              {DType::boolean, {}}};
   }
-  ports.push_back({DType::uint8, {StepPipeline::k_most_steps * values * cell}, true});
+  ports.push_back({DType::uint8, {StepPipeline::k_max_steps * values * cell}, true});
   ports.push_back({DType::int64, {}});
   std::vector<DType> dtypes;
   for (const TensorView& view : views.views()) {
@@ -28,7 +28,7 @@ DeviceOp log_op(const backend::Backend& backend, const OutcomeViews& views, std:
   return {backend,
           keeps ? "KeepState" : "LogScalars",
           ports,
-          {{"Tin", std::move(dtypes)}, {"slots", std::int64_t{StepPipeline::k_most_steps}}}};
+          {{"Tin", std::move(dtypes)}, {"slots", std::int64_t{StepPipeline::k_max_steps}}}};
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ std::unique_ptr<StepPipeline> StepPipeline::make(Session& session, DeviceBatches
   const std::size_t copies = plan.graph().has_fetch("ok") ? 3 * session.state().device_bytes() : 0;
   const std::size_t values =
       OutcomeViews(plan, session.state(), session.step_spec()).views().size();
-  const std::size_t log = static_cast<std::size_t>(k_most_steps) * values * OutcomeViews::k_cell;
+  const std::size_t log = static_cast<std::size_t>(k_max_steps) * values * OutcomeViews::k_cell;
   if (copies + log > session.backend().memory->left()) return nullptr;
   return std::unique_ptr<StepPipeline>(new StepPipeline(session, batches, plan));
 }
@@ -54,7 +54,7 @@ StepPipeline::StepPipeline(Session& session, DeviceBatches& batches, plan::Plan&
       checks_(plan.graph().has_fetch("ok")),
       views_(plan, session.state(), session.step_spec()),
       row_bytes_(views_.views().size() * OutcomeViews::k_cell),
-      log_(session.backend().memory, static_cast<std::size_t>(k_most_steps) * row_bytes_),
+      log_(session.backend().memory, static_cast<std::size_t>(k_max_steps) * row_bytes_),
       bad_(session.backend().memory, checks_ ? session.state().device_bytes() : 0),
       present_(session.backend().memory, bad_.bytes()),
       taken_(session.backend().memory, 2 * k_flag_apart),
@@ -109,7 +109,7 @@ void StepPipeline::read(std::int64_t first, std::span<StepOutcome> outcomes) {
   memory_.download(log_.data(), rows_.data(), rows_.size());
   for (StepOutcome& outcome : outcomes) {
     outcome.ordinal = first++;
-    const auto slot = static_cast<std::size_t>(outcome.ordinal % k_most_steps);
+    const auto slot = static_cast<std::size_t>(outcome.ordinal % k_max_steps);
     views_.decode(rows_.data() + slot * row_bytes_, outcome);
   }
 }

@@ -40,7 +40,7 @@ class StepPipeline {
   void leave_overflow_snapshot();
 
   /// Largest number of steps between two copies of the log to the host.
-  static constexpr std::int64_t k_most_steps = 64;
+  static constexpr std::int64_t k_max_steps = 64;
 
  private:
   StepPipeline(Session& session, DeviceBatches& batches, plan::Plan& plan);

@@ -7,7 +7,7 @@ namespace halfstep::train {
 namespace {
 
 /// Limit on the durations kept of one process.
-constexpr std::int64_t k_most_samples = 1 << 20;
+constexpr std::int64_t k_max_samples = 1 << 20;
 
 StepPoint point_of(const StepOutcome& step) {
   const bool finite = std::isfinite(step.loss);
@@ -27,7 +27,7 @@ StepRecorder::StepRecorder(const Session& session,
                            TrainObserver& observer)
     : observer_(observer), counters_(session.step_spec().counters()) {
   samples_.reserve(
-      static_cast<std::size_t>(std::clamp<std::int64_t>(length.steps - first, 0, k_most_samples)));
+      static_cast<std::size_t>(std::clamp<std::int64_t>(length.steps - first, 0, k_max_samples)));
   info_.epochs = session.spec().training.epochs;
   info_.steps_per_epoch = length.steps_per_epoch;
   info_.total_steps = length.steps;
@@ -78,7 +78,7 @@ void StepRecorder::record_scale(const StepOutcome& step, Progress& progress) {
 void StepRecorder::record_batch(const StepOutcome& step, Progress& progress) {
   if (info_.counters.attempted == 0) {
     first_step_seconds_ = step.time.total;
-  } else if (std::ssize(samples_) < k_most_samples) {
+  } else if (std::ssize(samples_) < k_max_samples) {
     samples_.push_back(step.time);
   }
   if (!step.retry) {

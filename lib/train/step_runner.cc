@@ -77,7 +77,7 @@ StepRunner::StepRunner(Session& session, const StepRunnerOptions& options)
       rules_(session.step_spec().loss_scaling, session.step_spec().on_nonfinite),
       options_(options),
       order_(session.train_rows().samples(), batch_options(session.spec())),
-      outcomes_(static_cast<std::size_t>(StepPipeline::k_most_steps)),
+      outcomes_(static_cast<std::size_t>(StepPipeline::k_max_steps)),
       scale_(train::loss_scale(session.state())) {
   const backend::Backend& backend = session.backend();
   const data::SplitView& rows = session.train_rows();
@@ -170,7 +170,7 @@ std::int64_t StepRunner::pipelined_count(const BatchRange& range) const {
   const std::int64_t full_batches = order_.samples() / order_.options().batch_size;
   const std::int64_t most = std::min(
       {range.count,
-       StepPipeline::k_most_steps,
+       StepPipeline::k_max_steps,
        full_batches - range.first % order_.steps_per_epoch(),
        static_cast<std::int64_t>(options_.seconds_ahead / std::max(last_step_seconds_, 1e-6))});
   std::int64_t steps = 0;

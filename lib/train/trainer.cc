@@ -18,7 +18,7 @@ namespace halfstep::train {
 namespace {
 
 /// Non-finite steps of a run traced to their tensor; further ones are only counted.
-constexpr std::int64_t k_most_traces = 1000;
+constexpr std::int64_t k_max_traces = 1000;
 
 StepRunnerOptions runner_options(const RunLength& length,
                                  const Progress& progress,
@@ -26,7 +26,7 @@ StepRunnerOptions runner_options(const RunLength& length,
   const std::int64_t first = progress.counters.ordinal;
   return {{first, std::max<std::int64_t>(length.steps - first, 0)},
           options.numerics,
-          k_most_traces - std::ssize(progress.skips),
+          k_max_traces - std::ssize(progress.skips),
           options.seconds_ahead};
 }
 

@@ -63,9 +63,9 @@ ResumeCheck verify_resume(const config::RunSpec& given,
   spec.training.checkpoint_every = {};
   spec.training.early_stopping.reset();
   spec.training.target.reset();
-  constexpr std::int64_t k_most = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t k_max = std::numeric_limits<std::int64_t>::max();
   spec.training.max_steps =
-      std::min(spec.training.max_steps.value_or(k_most), 2 * std::min(at_step, k_most / 2));
+      std::min(spec.training.max_steps.value_or(k_max), 2 * std::min(at_step, k_max / 2));
   TrainOptions options;
   options.evaluate_test = false;
   TrainObserver silent;

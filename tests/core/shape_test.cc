@@ -55,9 +55,9 @@ TEST_CASE("shape: too many extents or a negative one are our mistake") {
 }
 
 TEST_CASE("shape: a number of elements beyond any memory is an error, not a wrapped product") {
-  constexpr std::int64_t k_large = std::int64_t{1} << 62, k_most = std::int64_t{1} << 58;
+  constexpr std::int64_t k_large = std::int64_t{1} << 62, k_max = std::int64_t{1} << 58;
   for (const Shape& shape :
-       {Shape{k_large, 28, 28, 1}, Shape{k_large, 4}, Shape{k_large, k_large}, Shape{k_most, 2}}) {
+       {Shape{k_large, 28, 28, 1}, Shape{k_large, 4}, Shape{k_large, k_large}, Shape{k_max, 2}}) {
     CAPTURE(to_string(shape));
     try {
       static_cast<void>(shape.elements());
@@ -68,7 +68,7 @@ TEST_CASE("shape: a number of elements beyond any memory is an error, not a wrap
     }
     CHECK_THROWS_AS(static_cast<void>(shape.elements(0, 2)), UserError);
   }
-  CHECK(Shape{k_most}.elements() == k_most);
+  CHECK(Shape{k_max}.elements() == k_max);
   CHECK(Shape{k_large, 0, k_large}.elements() == 0);
   CHECK(Shape{k_large, 0, k_large}.elements(1, 3) == 0);
   CHECK(Shape{3, k_large, k_large}.elements(0, 1) == 3);

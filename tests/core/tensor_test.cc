@@ -71,8 +71,8 @@ TEST_CASE(
 }
 
 TEST_CASE("tensor: memory that cannot be had is the user's error") {
-  constexpr std::size_t k_most = std::numeric_limits<std::size_t>::max();
-  for (std::size_t bytes : {k_most / 4, k_most - 100, k_most}) {
+  constexpr std::size_t k_max = std::numeric_limits<std::size_t>::max();
+  for (std::size_t bytes : {k_max / 4, k_max - 100, k_max}) {
     CAPTURE(bytes);
     try {
       const AlignedBuffer buffer(bytes);

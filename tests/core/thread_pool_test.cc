@@ -20,14 +20,14 @@
 namespace halfstep {
 namespace {
 
-constexpr int k_most = 8;
+constexpr int k_max = 8;
 constexpr std::array k_kinds{Team::independent, Team::cooperating};
 
 /// Runs a team that counts its indices in plain integers, so that ThreadSanitizer sees a missing
 /// order between the members and the caller; returns whether each index ran once.
 bool runs_each_index_once(int size, Team team) {
-  std::array<int, k_most> counts{};
-  std::array<bool, k_most> right{};
+  std::array<int, k_max> counts{};
+  std::array<bool, k_max> right{};
   const bool ran = run_team(size, team, [&](int index) {
     const TeamMember member = team_member();
     const auto i = static_cast<std::size_t>(index);
@@ -42,7 +42,7 @@ bool runs_each_index_once(int size, Team team) {
 
 /// Whether all members see all others' writes after each of `rounds` barriers.
 bool meets_at_barriers(int size, int rounds) {
-  std::array<int, k_most> round_of{};
+  std::array<int, k_max> round_of{};
   std::atomic<bool> complete{true};
   run_team(size, Team::cooperating, [&](int index) {
     for (int round = 1; round <= rounds; ++round) {
@@ -71,7 +71,7 @@ TEST_CASE("thread pool: each index runs once, in teams that grow and shrink") {
 }
 
 TEST_CASE("thread pool: members of 1 to 8 meet at their barriers and see each other's writes") {
-  for (int size = 1; size <= k_most; ++size) {
+  for (int size = 1; size <= k_max; ++size) {
     CAPTURE(size);
     CHECK(meets_at_barriers(size, 20));
   }
@@ -93,7 +93,7 @@ TEST_CASE("thread pool: members may wait for some others, while the rest finish 
 
 TEST_CASE("thread pool: a team inside a team is refused, and a member can run alone") {
   for (Team outer : k_kinds) {
-    for (int size = 1; size <= k_most; ++size) {
+    for (int size = 1; size <= k_max; ++size) {
       CAPTURE(size);
       std::atomic<int> refused{0};
       std::atomic<int> alone{0};
@@ -137,7 +137,7 @@ TEST_CASE("thread pool: teams of several callers take turns, or are refused if i
   for (int caller = 0; caller < 4; ++caller) {
     callers.emplace_back([&, caller] {
       for (int repeat = 0; repeat < 100; ++repeat) {
-        const int size = 1 + (caller + repeat) % k_most;
+        const int size = 1 + (caller + repeat) % k_max;
         if (repeat % 2 == 0) {
           if (!runs_each_index_once(size, Team::cooperating)) ++wrong;
           if (!meets_at_barriers(size, 1)) ++wrong;
@@ -162,7 +162,7 @@ TEST_CASE("thread pool: 10000 teams of changing size and kind") {
   int wrong = 0;
   for (int repeat = 0; repeat < 10'000; ++repeat) {
     random = random * 1664525U + 1013904223U;
-    const int size = 1 + static_cast<int>(random >> 16U) % k_most;
+    const int size = 1 + static_cast<int>(random >> 16U) % k_max;
     const bool good = repeat % 16 == 0
                           ? meets_at_barriers(size, 3)
                           : runs_each_index_once(size, k_kinds[(random >> 24U) % k_kinds.size()]);

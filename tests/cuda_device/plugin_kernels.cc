@@ -117,7 +117,7 @@ backend::Accepts each_convolution(const backend::NodeView& node, const backend::
   const bool is_gradient = node.node.is(graph::ops::k_conv2d_backprop_filter);
   const Shape& filter = is_gradient ? node.output().shape : node.input(1).shape;
   const DType dtype = node.output().dtype;
-  const bool fits = (is_gradient || filter.elements(0, 3) <= FewTaps::k_most) &&
+  const bool fits = (is_gradient || filter.elements(0, 3) <= FewTaps::k_max) &&
                     filter[2] == node.input(0).shape.back() &&
                     (dtype == DType::float32 || is_half(dtype));
   return fits ? backend::Accepts::yes() : backend::Accepts::no("cuDNN's alone");

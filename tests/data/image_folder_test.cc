@@ -151,8 +151,8 @@ TEST_CASE("image folder: pictures of several kinds are brought to the declared f
   REQUIRE(set.pictures.has_value());
   CHECK(set.pictures->resized == 2);
   CHECK(set.pictures->converted == 2);
-  CHECK(set.pictures->least_height == 2);
-  CHECK(set.pictures->most_width == 8);
+  CHECK(set.pictures->min_height == 2);
+  CHECK(set.pictures->max_width == 8);
   std::vector<int> found = values(set.train);
   std::sort(found.begin(), found.end());
   CHECK(found == std::vector<int>{10, 20, 30});

@@ -112,7 +112,7 @@ TEST_CASE("tune: workloads timed below the processor's full rate are measured ag
   pass = 0;
   bursts = 0;
   sizes.clear();
-  options.most_seconds = 0;
+  options.max_seconds = 0;
   result = tune_here(options);
   REQUIRE(result);
   CHECK(sizes == std::vector<std::size_t>{3});
@@ -142,7 +142,7 @@ TEST_CASE("tune: a later and higher rate makes earlier timings disturbed ones") 
 
 TEST_CASE("tune: one timing at full rate is not enough") {
   TuneOptions options = convolutions();
-  options.most_seconds = 0;
+  options.max_seconds = 0;
   bool timing = false;
   int bursts = 0;
   options.progress = [&](int, std::size_t, std::size_t) { timing = true; };
@@ -155,7 +155,7 @@ TEST_CASE("tune: one timing at full rate is not enough") {
 
 TEST_CASE("tune: a single burst that seems too fast does not make all timings disturbed ones") {
   TuneOptions options = convolutions();
-  options.most_seconds = 0;
+  options.max_seconds = 0;
   int bursts = 0;
   options.burst_rate = [&] { return ++bursts == 7 ? 4e9 : 1e9; };
   const std::optional<TuneResult> result = tune_here(options);

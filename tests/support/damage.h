@@ -30,7 +30,7 @@ DamageOutcome read_damaged(const std::string& valid,
                            std::span<const std::string_view> tokens,
                            int rounds,
                            Read read) {
-  constexpr std::uint64_t k_most_memory = std::uint64_t{400} << 20U;
+  constexpr std::uint64_t k_max_memory = std::uint64_t{400} << 20U;
   std::mt19937 random(20261122);
   DamageOutcome outcome;
   const std::uint64_t before = peak_rss_bytes();
@@ -48,7 +48,7 @@ DamageOutcome read_damaged(const std::string& valid,
       FAIL_CHECK(error.what());
     }
   }
-  CHECK(peak_rss_bytes() - before < k_most_memory);
+  CHECK(peak_rss_bytes() - before < k_max_memory);
   return outcome;
 }
 

@@ -138,7 +138,7 @@ TEST_CASE("checkpoint: a state above the limit is refused with file and limit, b
   // Without checksums, as checkpoints of old are; the file is a hole and takes no disk.
   fs::resize_file(fs::path(path) / "DONE", 0);
   const std::string state = (fs::path(path) / "state.json").string();
-  fs::resize_file(state, k_most_state_bytes + 1);
+  fs::resize_file(state, k_max_state_bytes + 1);
   Run other(Trained::tiny().spec());
   try {
     load_checkpoint(path, other.state());

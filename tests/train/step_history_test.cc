@@ -75,7 +75,7 @@ TEST_CASE("step history: a run of any length has a bounded number of points and 
   CHECK(sum == want);
   // How often it was coarsened does not matter.
   CHECK(history == batches(10'001, 16));
-  const StepHistory coarse = history.coarsened(StepHistory::k_most_compared_points);
+  const StepHistory coarse = history.coarsened(StepHistory::k_max_compared_points);
   CHECK(coarse.interval == 64);
   CHECK(coarse == batches(10'001, 64));
 }

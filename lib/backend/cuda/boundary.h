@@ -13,7 +13,7 @@ extern "C" {
 /// Incremented with every change of this file; a plugin with another number is refused.
 constexpr std::uint32_t k_abi = 7;
 
-constexpr std::size_t k_most_extents = 8;
+constexpr std::size_t k_max_extents = 8;
 /// Alignment in bytes of allocations, tensors and workspaces, as the vendor's libraries need it.
 constexpr std::size_t k_alignment = 256;
 constexpr std::size_t k_rank_id_bytes = 128;
@@ -31,7 +31,7 @@ enum class Status : std::int32_t {
 struct Type {
   std::int32_t dtype;
   std::int32_t rank;
-  std::int64_t dims[k_most_extents];
+  std::int64_t dims[k_max_extents];
 };
 
 /// Integers known at compile time of the plan; `values` is null where they are not constant.

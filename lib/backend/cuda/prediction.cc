@@ -94,11 +94,11 @@ std::int64_t graph_nodes(const graph::Graph& graph,
     return recurrent_nodes(graph, node);
   }
   if (kernel == "cuda/layer_norm_grad") {
-    return node.outputs[0].shape.back() <= kernels::LayerNormGradParams::k_most_narrow ? 1 : 2;
+    return node.outputs[0].shape.back() <= kernels::LayerNormGradParams::k_max_narrow ? 1 : 2;
   }
   // The taps in turn, and their parts.
   if (kernel == "cuda/filter_gradient") {
-    return (node.outputs[0].shape.elements(0, 3) - 1) / kernels::FewTaps::k_most + 2;
+    return (node.outputs[0].shape.elements(0, 3) - 1) / kernels::FewTaps::k_max + 2;
   }
   // Two of moments; one of those that are given.
   if (kernel == "cuda/batch_norm") return node.attrs.get_or<bool>("is_training", false) ? 3 : 2;
@@ -106,7 +106,7 @@ std::int64_t graph_nodes(const graph::Graph& graph,
   if (kernel == "cuda/concat") return static_cast<std::int64_t>(node.inputs.size()) - 1;
   if (kernel == "cuda/split") return static_cast<std::int64_t>(node.outputs.size());
   if (kernel == "cuda/squared_norms") {
-    return static_cast<std::int64_t>((node.outputs.size() - 1) / kernels::k_most_tensors + 1);
+    return static_cast<std::int64_t>((node.outputs.size() - 1) / kernels::k_max_tensors + 1);
   }
   return std::ranges::find(k_two_nodes, kernel) != k_two_nodes.end() ? 2 : 1;
 }

@@ -125,9 +125,9 @@ Accepts attention(const NodeView& node, const Capabilities& capabilities) {
                                      node.input(query).shape,
                                      node.input(query + 1).shape,
                                      node.input(query + 2).shape);
-  if (std::max(g.depth, g.value_depth) > kernels::AttentionInputs::k_most_channels) {
+  if (std::max(g.depth, g.value_depth) > kernels::AttentionInputs::k_max_channels) {
     return Accepts::no(
-        fmt::format("heads of more than {} channels", kernels::AttentionInputs::k_most_channels));
+        fmt::format("heads of more than {} channels", kernels::AttentionInputs::k_max_channels));
   }
   const std::int64_t channels = g.depth + g.value_depth;
   const double products =
@@ -160,8 +160,8 @@ Accepts layer_norm(const NodeView& node, const Capabilities& capabilities) {
   using Gradient = kernels::LayerNormGradParams;
   const auto of_x = node.attrs().get_or<std::int64_t>("x_addends", 1);
   const std::int64_t of_y = node.attrs().get<std::int64_t>("num_addends") - of_x;
-  const bool narrow = node.output().shape.back() <= Gradient::k_most_narrow;
-  const bool fits = of_y <= (narrow ? Gradient::k_most_addends : 0) && of_x <= 1;
+  const bool narrow = node.output().shape.back() <= Gradient::k_max_narrow;
+  const bool fits = of_y <= (narrow ? Gradient::k_max_addends : 0) && of_x <= 1;
   return fits ? any(node, capabilities) : Accepts::no("too many addends");
 }
 
@@ -200,7 +200,7 @@ Accepts few_taps_convolution(const NodeView& node, const Capabilities& capabilit
     return Accepts::no("cuDNN's tensor cores read these channels");
   }
   if (Accepts fits = convolution(node, capabilities); !fits) return fits;
-  return taps_up_to(kernels::FewTaps::k_most, node, node.input(1).shape);
+  return taps_up_to(kernels::FewTaps::k_max, node, node.input(1).shape);
 }
 
 /// Gradients of filters of few taps, for which cuDNN took 257 us in float16 for the convolution
@@ -215,7 +215,7 @@ Accepts filter_gradient(const NodeView& node, const Capabilities& capabilities) 
   const bool plain = height.stride == 1 && width.stride == 1 &&
                      height.pad_before == height.pad_after && width.pad_before == width.pad_after;
   const bool any_taps = node.output().dtype == DType::float32 && !plain;
-  return taps_up_to(any_taps ? filter.elements(0, 3) : kernels::FewTaps::k_most, node, filter);
+  return taps_up_to(any_taps ? filter.elements(0, 3) : kernels::FewTaps::k_max, node, filter);
 }
 
 Accepts one_dtype_of_values(const NodeView& node, const Capabilities& capabilities) {

@@ -39,8 +39,8 @@ struct LossScaleRule {
     }
     const std::int64_t good = std::int64_t{good_steps} + 1;
     if (grow_on_equal ? good != growth_steps : good < growth_steps) {
-      constexpr std::int64_t k_most = std::numeric_limits<std::int32_t>::max();
-      good_steps = static_cast<std::int32_t>(std::min(good, k_most));
+      constexpr std::int64_t k_int32_max = std::numeric_limits<std::int32_t>::max();
+      good_steps = static_cast<std::int32_t>(std::min(good, k_int32_max));
       return;
     }
     good_steps = 0;

@@ -29,7 +29,7 @@ void Resampling::fields(config::Fields& f) {
 
 void read_range(const config::Node& node, std::vector<double>& range, Diagnostics& out) {
   if (node.kind == config::Node::Kind::null) return;
-  const config::About about{.doc = {}, .min = -1, .max = 1};
+  const config::FieldOptions about{.doc = {}, .min = -1, .max = 1};
   if (node.kind == config::Node::Kind::sequence) {
     std::vector<double> both;
     if (!read_value(node, both, about, out)) return;

@@ -170,7 +170,7 @@ struct Sides {
 
   void check(Diagnostics& diagnostics, const Where&) {
     if (written.kind == config::Node::Kind::null) return;
-    const config::About about{.doc = {}, .min = 0, .max = k_max_window};
+    const config::FieldOptions about{.doc = {}, .min = 0, .max = k_max_window};
     const std::size_t given = written.items.size();
     const bool list = written.kind == config::Node::Kind::sequence;
     if (list && given != axes && !k_image) {

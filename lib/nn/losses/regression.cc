@@ -91,9 +91,9 @@ struct CosineSimilarity {
   Value build(const LossContext& c) const {
     graph::Builder& b = c.b;
     const auto unit = [&](Value x) {
-      constexpr double k_least = 1e-12;
+      constexpr double k_min = 1e-12;
       const Value square = graph::ops::reduce(b, "Sum", b.add("Square", {x}), {{-1}}, true);
-      return b.add("Mul", {x, b.add("Rsqrt", {at_least(b, square, k_least)})});
+      return b.add("Mul", {x, b.add("Rsqrt", {at_least(b, square, k_min)})});
     };
     const Value part = b.add("Mul", {unit(c.predictions), unit(targets_of(c))}, {}, "loss");
     return b.add("Neg", {graph::ops::reduce(b, "Sum", part, {{-1}})});

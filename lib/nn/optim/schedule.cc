@@ -9,7 +9,7 @@
 namespace halfstep::nn {
 namespace {
 
-using config::About;
+using config::FieldOptions;
 using config::Fields;
 using graph::Attrs;
 

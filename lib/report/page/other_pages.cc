@@ -16,14 +16,14 @@ std::string percent(double share) { return fmt::format("{:.1f} %", share * 100);
 /// Groups of launches, the slowest first, as bars and as a table.
 template <class Share>
 std::string shares(const std::vector<Share>& rows, const char* key, std::size_t policy) {
-  constexpr std::size_t k_most_bars = 12;
+  constexpr std::size_t k_max_bars = 12;
   RangeChart chart{fmt::format("profile-{}-{}", policy, key),
                    fmt::format("Time of a step by {}", key),
                    "ms",
                    {}};
   Rows cells{{key, "launches", "ms/step", "share", "TFLOP/s", "GB/s"}};
   for (const Share& row : rows) {
-    if (chart.ranges.size() < k_most_bars) {
+    if (chart.ranges.size() < k_max_bars) {
       chart.ranges.push_back({row.name, 0, row.ms, 0, row.ms});
     }
     cells.push_back({row.name,

@@ -52,11 +52,11 @@ std::string how(const OpRow& op) { return how(op, ""); }
 std::string how(const ExplainedOp& op) { return how(op.row, op.fused_into); }
 
 std::string chip(const Group& group) {
-  constexpr std::size_t k_most_names = 6;
+  constexpr std::size_t k_max_names = 6;
   std::vector<std::string> names = group.names;
-  if (names.size() > k_most_names) {
-    names.resize(k_most_names);
-    names.push_back(fmt::format("and {} more", group.names.size() - k_most_names));
+  if (names.size() > k_max_names) {
+    names.resize(k_max_names);
+    names.push_back(fmt::format("and {} more", group.names.size() - k_max_names));
   }
   const std::string count =
       group.names.size() > 1 ? fmt::format(" ×{}", group.names.size()) : std::string();

@@ -168,7 +168,7 @@ std::string step_time_chart(const StepTime& time) {
 
 std::string numerics(const TrainReport& report) {
   if (!report.numerics) return "";
-  constexpr std::size_t k_most_windows = 40;
+  constexpr std::size_t k_max_windows = 40;
   Rows rows{{"tensor",
              "layer",
              "phase",
@@ -201,7 +201,7 @@ std::string numerics(const TrainReport& report) {
                     !known ? "-"
                     : any  ? word(window->low) + " to " + word(window->high)
                            : "none"});
-    if (any && chart.ranges.size() < k_most_windows) {
+    if (any && chart.ranges.size() < k_max_windows) {
       chart.ranges.push_back({tensor.name, 2, nullptr, window->low, window->high});
     }
   }

@@ -37,7 +37,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t k_mebibyte = std::uint64_t{1} << 20U;
 /// By which one input may raise the peak memory of the process.
-constexpr std::uint64_t k_most_memory = 256 * k_mebibyte;
+constexpr std::uint64_t k_max_memory = 256 * k_mebibyte;
 /// Address space: far above it, so that the allocation of an unchecked size fails at once.
 constexpr std::uint64_t k_address_space = 4096 * k_mebibyte;
 constexpr std::size_t k_largest_pool = 64;
@@ -155,7 +155,7 @@ void run_one(const Target& target, const std::string& input, std::int64_t second
   target.test_one(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
   limit_seconds(0);
   const std::uint64_t grown = peak_rss_bytes() - before;
-  if (grown > k_most_memory) {
+  if (grown > k_max_memory) {
     throw std::runtime_error("takes " + std::to_string(grown / k_mebibyte) + " MiB");
   }
 }

@@ -34,7 +34,7 @@ Cut cut(const NodeView& node, const Capabilities& capabilities, const ImageOp& o
   // A thread that is held up by others computes fewer pieces, where there are more than threads and
   // a piece takes much longer than its calls. Parts of sums are fixed.
   constexpr double k_piece_flops = 1 << 24;
-  const std::int64_t least_pieces =
+  const std::int64_t min_pieces =
       !op.sums && op.flops > 2 * k_piece_flops * static_cast<double>(c.parts) ? 2 * c.parts
                                                                               : c.parts;
   // Adding the sum of a piece should take little of the time of computing it.
@@ -42,7 +42,7 @@ Cut cut(const NodeView& node, const Capabilities& capabilities, const ImageOp& o
       op.sums ? node.output().shape.elements() * static_cast<std::int64_t>(sizeof(float)) : 0;
   const std::int64_t cached =
       std::max<std::int64_t>(std::max(k_cached_bytes, 8 * sum_bytes) / image_bytes(node, op), 1);
-  const std::int64_t pieces = std::max(divide_up(op.batch, cached), least_pieces);
+  const std::int64_t pieces = std::max(divide_up(op.batch, cached), min_pieces);
   // As many for each part, of equal size as far as the batch allows.
   c.images = divide_up(op.batch, divide_up(pieces, c.parts) * c.parts);
   c.pieces = divide_up(op.batch, c.images);

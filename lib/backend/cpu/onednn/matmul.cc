@@ -56,9 +56,9 @@ constexpr dnnl::memory::dim k_gap = 16;
 bool spreads_b(const Product& p, Isa isa) {
   constexpr dnnl::memory::dim k_few = 512, k_bad_row = 2048 / sizeof(float);
   // Below, a copy takes longer than the matmul gains.
-  constexpr dnnl::memory::dim k_least = 16;
+  constexpr dnnl::memory::dim k_min = 16;
   if (p.y.size() != 2 || p.transpose_b || isa != Isa::avx2) return false;
-  return p.y[0] >= k_least && p.y[0] < k_few && p.y[1] % k_bad_row == 0;
+  return p.y[0] >= k_min && p.y[0] < k_few && p.y[1] % k_bad_row == 0;
 }
 
 /// Multiplications that are worth waking other threads for.

@@ -102,10 +102,10 @@ constexpr std::int64_t k_max_grid_bytes = 1 << 20;  // stays in the second-level
 /// Of the gradient of x, the most positions that are computed for each one of y. Where windows
 /// reach far beyond y, as one of 7 x 7 that takes all of its image, most multiplications are by
 /// zeros.
-constexpr std::int64_t k_most_positions_per_output = 4;
+constexpr std::int64_t k_max_positions_per_output = 4;
 /// Of the gradient of the filter, the fewest positions of an image that are summed: a k block holds
 /// 32.
-constexpr std::int64_t k_least_summed_positions = 4;
+constexpr std::int64_t k_min_summed_positions = 4;
 
 /// The positions of an axis that the gradient of x computes, and the cells of y's grid under them.
 std::int64_t positions_of_x(const WindowAxis& a) { return divide_up(a.input, a.stride); }
@@ -141,10 +141,10 @@ Accepts accepts_conv(const NodeView& node) {
     return Accepts::no("an image larger than the second-level cache");
   }
   if (result == ConvResult::x && positions_of_x(g.window.height) * positions_of_x(g.window.width) >
-                                     k_most_positions_per_output * y) {
+                                     k_max_positions_per_output * y) {
     return Accepts::no("windows that reach far beyond y");
   }
-  if (result == ConvResult::w && y < k_least_summed_positions) {
+  if (result == ConvResult::w && y < k_min_summed_positions) {
     return Accepts::no(fmt::format("sums of {} positions an image", y));
   }
   // Offsets into images and filters are 32-bit integers.

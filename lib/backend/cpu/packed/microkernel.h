@@ -36,7 +36,7 @@ struct MicroKernelArgs {
 };
 
 /// With fewer multiplications for a thread, waking it costs more than it saves: of AMX.
-inline constexpr std::int64_t k_least_work = 1 << 20;
+inline constexpr std::int64_t k_min_work = 1 << 20;
 
 struct MicroKernel {
   const char* name;
@@ -63,7 +63,7 @@ struct MicroKernel {
     PackStep by_depth[2] = {};
   };
   Widen bfloat16 = {}, float16 = {};
-  std::int64_t least_work = k_least_work;
+  std::int64_t min_work = k_min_work;
 };
 
 /// Loads and releases the tile configuration of the calling thread: eight tile registers of 16 rows

@@ -92,6 +92,6 @@ constinit const MicroKernel k_avx512_microkernel{
     .panels = {8, 0},
     .bfloat16 = k_widen<Bfloat16>,
     .float16 = k_widen<Float16>,
-    .least_work = k_least_work / 4};
+    .min_work = k_min_work / 4};
 
 }  // namespace halfstep::backend::cpu::packed

@@ -28,6 +28,6 @@ constinit const MicroKernel k_avx512_bf16_microkernel{
     .end = nothing,
     .sweep = {sweep<DotProducts>, nullptr, nullptr},
     .panels = {12, 16},
-    .least_work = k_least_work / 2};
+    .min_work = k_min_work / 2};
 
 }  // namespace halfstep::backend::cpu::packed

@@ -20,7 +20,7 @@ using I64 = std::int64_t;
 
 constexpr I64 k_columns = 32;
 /// Elements of y: 256 KiB, a quarter of a second-level cache.
-constexpr I64 k_most_elements = 1 << 16;
+constexpr I64 k_max_elements = 1 << 16;
 /// Terms of a sum before the next columns: so many rows of 32 columns of b stay in the first-level
 /// cache while all rows of y pass by.
 constexpr I64 k_terms = 128;
@@ -90,7 +90,7 @@ Accepts accepts_outer_products(const NodeView& node) {
   }
   const Shape& y = node.output().shape;
   if (node.input(0).shape.elements() == 0 || y.elements() == 0) return Accepts::no("empty");
-  if (y.elements() > k_most_elements) return Accepts::no("y exceeds 256 KiB");
+  if (y.elements() > k_max_elements) return Accepts::no("y exceeds 256 KiB");
   if (y[0] < k_outer_rows || 4 * y[1] < 3 * divide_up(y[1], k_columns) * k_columns) {
     return Accepts::no("vectors of columns would be empty");
   }

@@ -20,12 +20,12 @@ std::int64_t multiplications(const Layout& a, const Layout& b) {
 }
 
 /// The number of threads that a GEMM of these operands pays for, at most `threads`, where a thread
-/// is worth waking for `least_work` multiplications.
+/// is worth waking for `min_work` multiplications.
 std::int64_t useful_threads(const Layout& a,
                             const Layout& b,
                             std::int64_t threads,
-                            std::int64_t least_work) {
-  return std::clamp<std::int64_t>(multiplications(a, b) / least_work, 1, threads);
+                            std::int64_t min_work) {
+  return std::clamp<std::int64_t>(multiplications(a, b) / min_work, 1, threads);
 }
 
 void (*sweep_of(const MicroKernel& unit, std::int64_t products))(const MicroKernelArgs&) {
@@ -138,7 +138,7 @@ std::size_t Product::workspace_bytes() const {
 }
 
 void Product::choose_rows(std::int64_t threads) {
-  parts_ = std::min(useful_threads(a_, b_, threads, unit_->least_work), a_.panels());
+  parts_ = std::min(useful_threads(a_, b_, threads, unit_->min_work), a_.panels());
   if (packing_->along_depth()) {
     // A tile is one panel, whose rows are read one after the other.
     down_ = a_.panels();
@@ -164,7 +164,7 @@ void Product::choose_rows(std::int64_t threads) {
 
 void Product::choose_cut(std::int64_t threads, Tiles wanted) {
   // One part per thread, as square as possible: a part reads its rows of a and its columns of b.
-  for (parts_ = useful_threads(a_, b_, threads, unit_->least_work); parts_ > 1; --parts_) {
+  for (parts_ = useful_threads(a_, b_, threads, unit_->min_work); parts_ > 1; --parts_) {
     std::int64_t least = 0;
     for (std::int64_t down = 1; down <= parts_; ++down) {
       const std::int64_t across = parts_ / down;
@@ -334,12 +334,12 @@ void Product::run_kc_block(const Part& x,
 Accepts packs_while_multiplying(const Packing& packing, const Layout& b, int threads) {
   // Each panel of a is multiplied by all of b before the next one is packed. With more columns
   // packing is a small part of the work, and tiles of several panels read b fewer times.
-  constexpr std::int64_t k_most_panels = 4;
+  constexpr std::int64_t k_max_panels = 4;
   // Each panel reads b again, from the second-level cache where it fits; of whole rows there are
   // many panels.
-  if (b.panels() > k_most_panels) return Accepts::no("b has more than 128 columns");
+  if (b.panels() > k_max_panels) return Accepts::no("b has more than 128 columns");
   if (packing.along_depth() && b.bytes() > k_cached_bytes) return Accepts::no("b exceeds 1 MiB");
-  if (packing.layout().panels() < useful_threads(packing.layout(), b, threads, k_least_work)) {
+  if (packing.layout().panels() < useful_threads(packing.layout(), b, threads, k_min_work)) {
     return Accepts::no("a has fewer panels than there are threads");
   }
   return Accepts::yes();

@@ -18,10 +18,10 @@ void uniform_elements(const Loops& loops,
                       std::int64_t first,
                       std::int64_t n) {
   const auto fours = [&](float* to, std::int64_t counter, std::int64_t count) {
-    constexpr std::int64_t k_most = 256;
-    std::uint64_t counters[k_most];
-    for (std::int64_t i = 0; i < count; i += k_most) {
-      const std::int64_t some = std::min(k_most, count - i);
+    constexpr std::int64_t k_max = 256;
+    std::uint64_t counters[k_max];
+    for (std::int64_t i = 0; i < count; i += k_max) {
+      const std::int64_t some = std::min(k_max, count - i);
       std::iota(counters, counters + some, static_cast<std::uint64_t>(counter + i));
       loops.uniforms(to + 4 * i, seed, stream, counters, some);
     }

@@ -112,9 +112,9 @@ struct SegmentPlan {
 
   explicit SegmentPlan(const SegmentSumParams& p) {
     // About as many partial sums as there are threads to add them, and 32 rows at least in a part.
-    constexpr std::int64_t k_sums = 1 << 17, k_most_parts = 64, k_rows = 32;
+    constexpr std::int64_t k_sums = 1 << 17, k_max_parts = 64, k_rows = 32;
     const std::int64_t sums = std::max<std::int64_t>(p.segments * p.inner, 1);
-    const std::int64_t most = std::clamp<std::int64_t>(p.rows / k_rows, 1, k_most_parts);
+    const std::int64_t most = std::clamp<std::int64_t>(p.rows / k_rows, 1, k_max_parts);
     parts = std::clamp<std::int64_t>(k_sums / sums, 1, most);
     length = (p.rows + parts - 1) / parts;
     classes = parts == 1 ? 256 : 64;
@@ -170,9 +170,9 @@ __global__ void segment_merge_kernel(const Sum<T>* sums,
 }
 
 struct ResizedMatrices {
-  static constexpr std::size_t k_most = 4;
+  static constexpr std::size_t k_max = 4;
 
-  ResizedMatrix matrix[k_most];
+  ResizedMatrix matrix[k_max];
 };
 
 /// One row of blocks per matrix.
@@ -294,7 +294,7 @@ void segment_sum(Stream stream, const SegmentSumParams& p) {
 }
 
 void resize_matrices(Stream stream, std::span<const ResizedMatrix> matrices) {
-  if (matrices.size() > ResizedMatrices::k_most)
+  if (matrices.size() > ResizedMatrices::k_max)
     throw LaunchError("too many matrices for one launch");
   ResizedMatrices batch{};
   std::int64_t largest = 0;

@@ -4,7 +4,7 @@
 // another. Scores, weights, their gradients and all sums are float32, multiplied by FMA.
 //
 // Dtypes: `dtype` is float16, bfloat16 or float32, log_sum_exp float32. A head has at most
-// k_most_channels. Outputs alias no input. Sums run over tiles in their order, within one channel
+// k_max_channels. Outputs alias no input. Sums run over tiles in their order, within one channel
 // by channel and step by step.
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace halfstep::backend::cuda::kernels {
 
 /// The properties and inputs that both passes have.
 struct AttentionInputs {
-  static constexpr std::int64_t k_most_channels = 128;
+  static constexpr std::int64_t k_max_channels = 128;
 
   DType dtype{};
   graph::ops::AttentionGeometry geometry;

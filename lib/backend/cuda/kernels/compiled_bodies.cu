@@ -11,13 +11,13 @@ namespace {
 /// takes 1.5 to 2.5 times as long as its bytes on an H200: 72 us for the dropout of mnist_cnn at
 /// 1,024 samples in float16, which moves 76 MB.
 struct KnownBody {
-  static constexpr std::size_t k_most = 6;
+  static constexpr std::size_t k_max = 6;
 
   std::size_t inputs = 0, steps = 0, outputs = 0;
-  std::array<DType, k_most> input{};
-  std::array<bool, k_most> one{};  ///< the input is one element
-  std::array<FusedStep, k_most> step{};
-  std::array<std::size_t, k_most> output{};  ///< numbers of steps
+  std::array<DType, k_max> input{};
+  std::array<bool, k_max> one{};  ///< the input is one element
+  std::array<FusedStep, k_max> step{};
+  std::array<std::size_t, k_max> output{};  ///< numbers of steps
 };
 
 /// Inputs, then ops in the notation of the attribute `body` of a FusedElementwise; T is float32,
@@ -83,11 +83,11 @@ struct KnownSource {
 
 struct KnownArguments {
   std::int64_t elements;  ///< a multiple of k_body_width
-  KnownSource source[KnownBody::k_most];
-  Walk<1> walk[KnownBody::k_most];
-  void* sink[KnownBody::k_most];
-  float alpha[KnownBody::k_most];
-  std::uint64_t seed[KnownBody::k_most], stream[KnownBody::k_most];
+  KnownSource source[KnownBody::k_max];
+  Walk<1> walk[KnownBody::k_max];
+  void* sink[KnownBody::k_max];
+  float alpha[KnownBody::k_max];
+  std::uint64_t seed[KnownBody::k_max], stream[KnownBody::k_max];
 };
 static_assert(sizeof(KnownArguments) <= 4096);
 
@@ -203,13 +203,13 @@ bool launch_compiled_body(Stream stream,
   KnownArguments arguments{};
   arguments.elements = p.shape.elements();
   if (arguments.elements % k_body_width != 0) return false;
-  for (std::size_t n = 0; n < std::min(p.inputs, KnownBody::k_most); ++n) {
+  for (std::size_t n = 0; n < std::min(p.inputs, KnownBody::k_max); ++n) {
     const bool one = p.input[n].shape.elements() == 1;
     if (sources[n].reading != (one ? Reading::element : Reading::pack)) return false;
     arguments.source[n] = {sources[n].data, sources[n].whole};
     arguments.walk[n] = walks[n];
   }
-  for (std::size_t n = 0; n < std::min(p.steps, KnownBody::k_most); ++n) {
+  for (std::size_t n = 0; n < std::min(p.steps, KnownBody::k_max); ++n) {
     arguments.alpha[n] = p.step[n].alpha;
     arguments.seed[n] = p.step[n].seed;
     arguments.stream[n] = p.step[n].stream;

@@ -29,7 +29,7 @@ template <int width, class T>
 __global__ void HALFSTEP_BLOCK_OF(k_threads, 2) convolution_kernel(Convolution<T> c) {
   constexpr int k_words = width < 4 ? width : 4;  // that are read by one load
   using Words = Pack<float, k_words>;
-  HALFSTEP_SHARED(Words, words, FewTaps::k_most * k_most_packs * width / k_words);
+  HALFSTEP_SHARED(Words, words, FewTaps::k_max * k_max_packs * width / k_words);
   auto* const filter = reinterpret_cast<float*>(words);
   const unsigned of_block = c.packs * width;
   const std::int64_t first = row() * of_block;
@@ -95,12 +95,12 @@ __global__ void HALFSTEP_BLOCK_OF(k_threads, 2) convolution_kernel(Convolution<T
 template <int width, class T>
 void run(Stream stream, Convolution<T> c) {
   // Four blocks for each multiprocessor of an H100: a block copies its part of the filter once.
-  constexpr std::int64_t k_most_blocks = 528;
+  constexpr std::int64_t k_max_blocks = 528;
   c.packs = packs_of(c.outputs, width);
   const std::int64_t of_block = std::int64_t{c.packs} * width;
   const std::int64_t positions = k_positions * std::int64_t{k_threads / c.packs};
   launch(convolution_kernel<width, T>,
-         {.blocks = std::min((c.windows.positions + positions - 1) / positions, k_most_blocks),
+         {.blocks = std::min((c.windows.positions + positions - 1) / positions, k_max_blocks),
           .rows = (c.outputs + of_block - 1) / of_block,
           .threads = k_threads,
           .cooperates = true},

@@ -16,7 +16,7 @@ namespace halfstep::backend::cuda::kernels {
 struct FewTaps {
   /// The largest size of height * width * channels of a convolution, and the taps of a launch of
   /// filter_gradient(), which takes any number.
-  static constexpr std::int64_t k_most = 36;
+  static constexpr std::int64_t k_max = 36;
 
   DType dtype{};
   graph::ops::ConvGeometry geometry;

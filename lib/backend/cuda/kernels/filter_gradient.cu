@@ -113,9 +113,9 @@ struct Parts {
 
   explicit Parts(const graph::ops::ConvGeometry& g)
       : taps(g.window.height.size * g.window.width.size * g.inputs), elements(taps * g.outputs) {
-    constexpr std::int64_t k_blocks = 264, k_positions = 512, k_most_sums = 1 << 23;
+    constexpr std::int64_t k_blocks = 264, k_positions = 512, k_max_sums = 1 << 23;
     const std::int64_t positions = g.batch * g.window.height.output * g.window.width.output;
-    const std::int64_t most = std::min(k_blocks, k_most_sums / std::max<std::int64_t>(elements, 1));
+    const std::int64_t most = std::min(k_blocks, k_max_sums / std::max<std::int64_t>(elements, 1));
     const std::int64_t wanted =
         std::clamp(positions / k_positions, std::int64_t{1}, std::max(most, std::int64_t{1}));
     length = (positions + wanted - 1) / wanted;
@@ -152,7 +152,7 @@ void filter_gradient(Stream stream, const FilterGradientParams& p) {
   dispatch_product(p.taps.dtype, [&]<class T>(Type<T>) {
     constexpr int k_width = k_pack_width<T>;
     const std::int64_t outputs = p.taps.geometry.outputs;
-    for (std::int64_t tap = 0; tap < parts.taps; tap += FewTaps::k_most) {
+    for (std::int64_t tap = 0; tap < parts.taps; tap += FewTaps::k_max) {
       const Windows<T> windows(p.taps.geometry, p.x, tap);
       const FilterSums<T> c{.windows = windows,
                             .dy = static_cast<const T*>(p.dy),

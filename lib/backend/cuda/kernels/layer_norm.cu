@@ -105,7 +105,7 @@ struct RowGradients {
   const C* mean;
   const C* inverse;
   std::int64_t rows, columns;
-  const T* dy_addends[LayerNormGradParams::k_most_addends];
+  const T* dy_addends[LayerNormGradParams::k_max_addends];
   const T* dx_addend[1];
 
   __device__ C normal(T value, std::int64_t row) const {
@@ -247,8 +247,8 @@ __global__ void HALFSTEP_BLOCK_OF(NarrowRows<each>::k_threads, 1) layer_norm_gra
 /// The parts of the narrow kernel's sums: of 64 rows or more, and up to two blocks for each
 /// multiprocessor of an H100.
 std::int64_t narrow_parts(const LayerNormGradParams& p) {
-  constexpr std::int64_t k_rows = 2 * NarrowRows<2>::k_warps * NarrowRows<2>::k_rows, k_most = 264;
-  return std::clamp<std::int64_t>((p.rows + k_rows - 1) / k_rows, 1, k_most);
+  constexpr std::int64_t k_rows = 2 * NarrowRows<2>::k_warps * NarrowRows<2>::k_rows, k_max = 264;
+  return std::clamp<std::int64_t>((p.rows + k_rows - 1) / k_rows, 1, k_max);
 }
 
 template <int each, class T>
@@ -317,7 +317,7 @@ std::size_t layer_norm_grad_workspace(const LayerNormGradParams& p) {
   dispatch_floating(p.dtype, [&]<class T>(Type<T>) {
     using Fold = RowParameterFold<T>;
     bytes =
-        p.columns > p.k_most_narrow
+        p.columns > p.k_max_narrow
             ? FoldPlan(p.rows, p.columns).template workspace_bytes<Fold>()
             : static_cast<std::size_t>(narrow_parts(p) * p.columns) * sizeof(typename Fold::Value);
   });
@@ -340,8 +340,8 @@ void layer_norm_grad(Stream stream, const LayerNormGradParams& p) {
     const RowParameterFold<T> fold{{in}, static_cast<C*>(p.dgamma), static_cast<C*>(p.dbeta)};
     if (p.columns <= NarrowRows<2>::k_columns) return run_narrow<2>(stream, p, fold);
     if (p.columns <= NarrowRows<4>::k_columns) return run_narrow<4>(stream, p, fold);
-    if (p.columns <= p.k_most_narrow) {
-      return run_narrow<LayerNormGradParams::k_most_narrow / WarpRow::k_lanes>(stream, p, fold);
+    if (p.columns <= p.k_max_narrow) {
+      return run_narrow<LayerNormGradParams::k_max_narrow / WarpRow::k_lanes>(stream, p, fold);
     }
     // Before dx, which may have the memory of dy or x.
     run_fold(stream, fold, FoldPlan(p.rows, p.columns), p.workspace, p.tickets);

@@ -35,12 +35,12 @@ void layer_norm(Stream stream, const LayerNormParams& params);
 
 /// dx may alias dy, x or an addend. Dtypes as above; dgamma and dbeta like gamma.
 struct LayerNormGradParams {
-  static constexpr std::int64_t k_most_narrow = 256;  ///< columns of rows that take one launch
-  static constexpr std::int64_t k_most_addends = 2;   ///< of dy, in rows that take one launch
+  static constexpr std::int64_t k_max_narrow = 256;  ///< columns of rows that take one launch
+  static constexpr std::int64_t k_max_addends = 2;   ///< of dy, in rows that take one launch
 
   DType dtype{};
   const void* dy = nullptr;
-  const void* dy_addends[k_most_addends] = {};  ///< nullptr after the last
+  const void* dy_addends[k_max_addends] = {};  ///< nullptr after the last
   const void* x = nullptr;
   const void* gamma = nullptr;
   const void* mean = nullptr;

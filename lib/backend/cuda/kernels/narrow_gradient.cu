@@ -11,9 +11,9 @@ namespace {
 
 constexpr unsigned k_threads = 256;
 constexpr int k_pack = static_cast<int>(NarrowGradientParams::k_multiple);
-constexpr unsigned k_most_packs = 64;  ///< of inputs in a block
-constexpr int k_chunk = 256;           ///< rows of dy in shared memory
-constexpr int k_in_flight = 8;         ///< rows of x that a thread loads while it multiplies others
+constexpr unsigned k_max_packs = 64;  ///< of inputs in a block
+constexpr int k_chunk = 256;          ///< rows of dy in shared memory
+constexpr int k_in_flight = 8;        ///< rows of x that a thread loads while it multiplies others
 
 template <class T>
 struct NarrowGradient {
@@ -140,7 +140,7 @@ struct NarrowPlan {
   explicit NarrowPlan(const NarrowGradientParams& p) {
     constexpr std::int64_t k_blocks = 264, k_rows = 8;
     const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
-    while (packs < k_most_packs && packs * k_pack < p.inputs) packs *= 2;
+    while (packs < k_max_packs && packs * k_pack < p.inputs) packs *= 2;
     blocks = ceil_div(p.inputs, packs * k_pack);
     const std::int64_t lanes = k_threads / packs;
     const std::int64_t wanted =
@@ -162,7 +162,7 @@ void with_half(DType dtype, F&& f) {
 template <int outputs = 2, class F>
 void with_outputs(std::int64_t wanted, F&& f) {
   if (wanted <= outputs) return f(std::integral_constant<int, outputs>{});
-  if constexpr (outputs < NarrowGradientParams::k_most_outputs) {
+  if constexpr (outputs < NarrowGradientParams::k_max_outputs) {
     return with_outputs<outputs + 2>(wanted, f);
   }
 }

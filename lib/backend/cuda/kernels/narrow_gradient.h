@@ -13,7 +13,7 @@ namespace halfstep::backend::cuda::kernels {
 
 /// Dtypes: float16, bfloat16. At most Tickets::k_count * k_multiple inputs.
 struct NarrowGradientParams {
-  static constexpr std::int64_t k_most_outputs = 16;
+  static constexpr std::int64_t k_max_outputs = 16;
   static constexpr std::int64_t k_multiple = 4;  ///< of the inputs
 
   DType dtype{};

@@ -76,7 +76,7 @@ void rnn_grad_finish(Stream stream, const RnnGradParams& params);
 
 /// All steps in one launch: each block has one sample or four, whose state stays in shared memory,
 /// and multiplies it by the kernel [units, columns] itself, by FMA in float32.
-inline constexpr int k_most_units = 256, k_most_columns = 1024, k_most_samples = 4;
+inline constexpr int k_max_units = 256, k_max_columns = 1024, k_max_samples = 4;
 
 inline std::int64_t kernel_bytes(const graph::ops::RnnGeometry& g, DType dtype) {
   return g.units * g.columns() * static_cast<std::int64_t>(size_bytes(dtype));
@@ -88,7 +88,7 @@ inline int samples_of_block(const graph::ops::RnnGeometry& g, DType dtype) {
   constexpr std::int64_t k_blocks = 128, k_first_level = 128 << 10, k_step_bytes = 8 << 20;
   const std::int64_t bytes = kernel_bytes(g, dtype);
   const std::int64_t blocks = bytes <= k_first_level ? k_blocks : k_step_bytes / bytes;
-  return g.batch <= blocks ? 1 : k_most_samples;
+  return g.batch <= blocks ? 1 : k_max_samples;
 }
 
 /// Whether rnn_steps() and rnn_grad_steps() have code for the node and take less time than matmuls
@@ -97,11 +97,10 @@ inline int samples_of_block(const graph::ops::RnnGeometry& g, DType dtype) {
 /// 0.369 with 128, 0.398 and 0.377 with 256; in float32 0.304 and 1.82 with 16, 0.489 and 0.574
 /// with 128, 0.525 and 0.644 with 256.
 inline bool takes_one_launch(const graph::ops::RnnGeometry& g, DType dtype) {
-  constexpr std::int64_t k_most_bytes = 256 << 10;
+  constexpr std::int64_t k_max_bytes = 256 << 10;
   const std::int64_t most = is_half(dtype) ? 1 << 23 : 1 << 24;  // multiply-adds of a step
-  const bool has_code =
-      g.units % 8 == 0 && g.units <= k_most_units && g.columns() <= k_most_columns;
-  return has_code && kernel_bytes(g, dtype) <= k_most_bytes &&
+  const bool has_code = g.units % 8 == 0 && g.units <= k_max_units && g.columns() <= k_max_columns;
+  return has_code && kernel_bytes(g, dtype) <= k_max_bytes &&
          g.batch * g.units * g.columns() <= most;
 }
 

@@ -34,9 +34,9 @@ struct Part {
 /// Tensors of one launch; kernels take at most 4 KiB of arguments.
 template <class Tensor>
 struct Batch {
-  static constexpr int k_most = static_cast<int>(k_most_tensors);
+  static constexpr int k_max = static_cast<int>(k_max_tensors);
 
-  Tensor tensor[k_most];
+  Tensor tensor[k_max];
   int count;
 };
 
@@ -212,7 +212,7 @@ void all_finite(Stream stream, const AllFiniteParams& p) {
   };
   for (const CheckedTensor& tensor : p.tensors) {
     if (!is_floating(tensor.dtype) || tensor.elements == 0) continue;
-    if (batch.count == Batch<Part>::k_most) flush(false);
+    if (batch.count == Batch<Part>::k_max) flush(false);
     const std::size_t width = aligned(tensor.x, 16) ? 16 / size_bytes(tensor.dtype) : 1;
     batch.tensor[batch.count++] = part_of(tensor, grid, static_cast<std::int64_t>(width));
   }
@@ -241,7 +241,7 @@ void squared_norms(Stream stream, const SquaredNormsParams& p) {
     grid.blocks = 0;
   };
   for (const SquaredTensor& tensor : p.tensors) {
-    if (batch.count == Batch<Squared>::k_most) flush();
+    if (batch.count == Batch<Squared>::k_max) flush();
     batch.tensor[batch.count++] = {part_of(tensor, grid, k_squared), tensor.norm};
   }
   if (batch.count > 0) flush();

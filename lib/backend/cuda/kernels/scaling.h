@@ -14,7 +14,7 @@
 namespace halfstep::backend::cuda::kernels {
 
 /// Tensors of one launch of all_finite() and squared_norms().
-inline constexpr std::size_t k_most_tensors = 96;
+inline constexpr std::size_t k_max_tensors = 96;
 
 struct CheckedTensor {
   DType dtype{};

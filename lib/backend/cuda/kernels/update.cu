@@ -152,9 +152,9 @@ struct Entry {
 /// The tensors of one launch, whose arguments may have 4 KiB.
 template <class T>
 struct Entries {
-  static constexpr int k_most = 48;
+  static constexpr int k_max = 48;
 
-  Entry<T> entry[k_most];
+  Entry<T> entry[k_max];
   int count;
 };
 
@@ -306,7 +306,7 @@ void run(Stream stream, const UpdateParams& p) {
     entry.first_block = static_cast<std::int32_t>(grid.blocks);
     const int width = entry.packed ? k_pack_width<T> : 1;
     grid.blocks += grid_of((tensor.elements + width - 1) / width, grid.threads).blocks;
-    if (entries.count == Entries<T>::k_most) flush();
+    if (entries.count == Entries<T>::k_max) flush();
   }
   if (entries.count > 0) flush();
 }

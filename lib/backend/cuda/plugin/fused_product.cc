@@ -128,7 +128,7 @@ bool is_narrow(const MatmulKey& key, const LibraryProduct& product) {
   constexpr std::int64_t k_elements = 1 << 17;
   const std::int64_t column_blocks = key.m / Params::k_multiple;  // an upper bound
   return key.epilogue == Epilogue::sums_of_b && is_half(key.in) && !padding_of(key) &&
-         !product.uses_tensor_cores() && key.n <= Params::k_most_outputs &&
+         !product.uses_tensor_cores() && key.n <= Params::k_max_outputs &&
          key.m % Params::k_multiple == 0 && column_blocks <= kernels::Tickets::k_count &&
          key.m * key.k >= k_elements;
 }

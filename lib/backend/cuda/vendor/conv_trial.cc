@@ -12,8 +12,8 @@ namespace halfstep::backend::cuda {
 namespace {
 
 constexpr std::int64_t k_values = 1'048'573;  // prime
-constexpr std::int64_t k_most_terms = 1 << 22;
-constexpr std::int64_t k_least_samples = 6, k_most_samples = 32;
+constexpr std::int64_t k_max_terms = 1 << 22;
+constexpr std::int64_t k_min_samples = 6, k_max_samples = 32;
 
 const std::vector<float>& values() {
   static const std::vector<float> k_all = [] {
@@ -149,8 +149,7 @@ std::optional<std::string> conv_fault(const ConvArguments& arguments,
                                       const std::function<double(std::int64_t)>& element) {
   const Kind kind = kind_of(arguments);
   if (kind.result.elements() == 0 || kind.terms == 0) return std::nullopt;
-  const std::int64_t samples =
-      std::clamp(k_most_terms / kind.terms, k_least_samples, k_most_samples);
+  const std::int64_t samples = std::clamp(k_max_terms / kind.terms, k_min_samples, k_max_samples);
   RandomStream random(2, 0);
   for (std::int64_t sample = 0; sample < samples; ++sample) {
     ConvExtents at{};

@@ -8,7 +8,7 @@ constexpr std::int64_t k_multiple = 8;  // elements of 16 bits in 16 bytes
 // Estimated break-even: a launch in a captured graph takes about 2 us and up to two are added; a
 // device reads 2 TB/s and more, and about half of that with narrow loads. So at least 8 MiB of
 // matrices that need no copy, and four times as much as is copied.
-constexpr std::int64_t k_least_whole = std::int64_t{1} << 22;
+constexpr std::int64_t k_min_whole = std::int64_t{1} << 22;
 constexpr std::int64_t k_whole_to_copied = 4;
 
 std::int64_t padded(std::int64_t n) { return (n + k_multiple - 1) / k_multiple * k_multiple; }
@@ -36,7 +36,7 @@ std::optional<MatmulPadding> padding_of(const MatmulKey& key) {
   (padding.a ? copied : whole) += key.m * key.k;
   (padding.b ? copied : whole) += key.k * key.n;
   (padding.c ? copied : whole) += key.m * key.n;
-  if (whole < k_least_whole || whole < k_whole_to_copied * copied) return std::nullopt;
+  if (whole < k_min_whole || whole < k_whole_to_copied * copied) return std::nullopt;
   return padding;
 }
 

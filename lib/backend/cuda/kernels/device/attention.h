@@ -114,7 +114,7 @@ void dispatch_attention(const AttentionInputs& in, const F& f) {
   dispatch_product(in.dtype, [&]<class T>(Type<T> type) {
     if (channels <= 32) return f(type, TileWidth<32>{});
     if (channels <= 64) return f(type, TileWidth<64>{});
-    f(type, TileWidth<AttentionInputs::k_most_channels>{});
+    f(type, TileWidth<AttentionInputs::k_max_channels>{});
   });
 }
 

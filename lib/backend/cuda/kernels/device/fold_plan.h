@@ -43,10 +43,10 @@ struct FoldPlan {
   /// least 128 rows, and no output has more than 256 parts to merge.
   FoldPlan(std::int64_t terms, std::int64_t outputs)
       : kept(Shape{outputs}, {Steps{1}}), reduced(Shape{terms}, {Steps{outputs}}), columns(true) {
-    constexpr std::int64_t k_blocks = 512, k_columns = 64, k_rows = 128, k_most_parts = 256;
+    constexpr std::int64_t k_blocks = 512, k_columns = 64, k_rows = 128, k_max_parts = 256;
     const std::int64_t wanted = k_blocks / std::max<std::int64_t>(outputs / k_columns, 1);
     divide_into(std::clamp<std::int64_t>(
-        wanted, 1, std::clamp(terms / k_rows, std::int64_t{1}, k_most_parts)));
+        wanted, 1, std::clamp(terms / k_rows, std::int64_t{1}, k_max_parts)));
   }
 
   template <class Fold>

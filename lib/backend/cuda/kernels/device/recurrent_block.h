@@ -35,9 +35,9 @@ inline constexpr unsigned k_block_threads = 512;
 inline constexpr int k_chunk = 8;
 /// Floats of shared memory for `rows` operands or sums of all gates, and of one.
 template <int rows>
-constexpr int k_wide = (k_most_columns * rows);
+constexpr int k_wide = (k_max_columns * rows);
 template <int rows>
-constexpr int k_narrow = (k_most_units * rows);
+constexpr int k_narrow = (k_max_units * rows);
 
 /// c [rows, columns] = a [rows, depth] times b [depth, columns], or added to it. a, c and `parts`
 /// are in shared memory; rows of b begin `row_b` elements after each other, and depth is a multiple
@@ -129,7 +129,7 @@ void dispatch_blocks(const RnnStep& step, F&& f) {
                   .cooperates = true};
   dispatch_product(step.dtype, [&]<class T>(Type<T> type) {
     if (rows == 1) return f(type, std::integral_constant<int, 1>{}, grid);
-    f(type, std::integral_constant<int, k_most_samples>{}, grid);
+    f(type, std::integral_constant<int, k_max_samples>{}, grid);
   });
 }
 

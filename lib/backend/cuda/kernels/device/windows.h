@@ -30,9 +30,9 @@ struct Windows {
   std::int32_t height = 0, width = 0, stride_y = 0, stride_x = 0, pad_y = 0, pad_x = 0;
   std::int64_t row_step = 0, image_step = 0;  ///< from behind a row, or an image, to the next one
   int taps = 0;
-  Tap tap[FewTaps::k_most] = {};
+  Tap tap[FewTaps::k_max] = {};
 
-  /// With FewTaps::k_most taps, or those that there are, from number `first_tap` on.
+  /// With FewTaps::k_max taps, or those that there are, from number `first_tap` on.
   Windows(const graph::ops::ConvGeometry& g, const void* image, std::int64_t first_tap = 0)
       : x(static_cast<const T*>(image)),
         positions(g.batch * g.window.height.output * g.window.width.output),
@@ -51,7 +51,7 @@ struct Windows {
         image_step((g.window.height.input - g.window.height.output * g.window.height.stride) *
                    g.window.width.input * g.inputs) {
     const std::int64_t all = g.window.height.size * g.window.width.size * channels;
-    for (std::int64_t t = first_tap; t < std::min(first_tap + FewTaps::k_most, all); ++t) {
+    for (std::int64_t t = first_tap; t < std::min(first_tap + FewTaps::k_max, all); ++t) {
       const std::int64_t place = t / channels;
       const std::int64_t row = place / g.window.width.size * g.window.height.dilation;
       const std::int64_t column = place % g.window.width.size * g.window.width.dilation;
@@ -104,12 +104,12 @@ struct Windows {
   static std::int32_t narrow(std::int64_t n) { return static_cast<std::int32_t>(n); }
 };
 
-constexpr unsigned k_most_packs = 8;  ///< of output channels in a block
+constexpr unsigned k_max_packs = 8;  ///< of output channels in a block
 
 /// Packs of `width` output channels that a block computes: a power of two.
 inline unsigned packs_of(std::int64_t outputs, int width) {
   unsigned packs = 1;
-  while (packs < k_most_packs && packs * width < outputs) packs *= 2;
+  while (packs < k_max_packs && packs * width < outputs) packs *= 2;
   return packs;
 }
 

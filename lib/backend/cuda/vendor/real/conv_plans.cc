@@ -257,10 +257,10 @@ DescriptorPtr plan_of(const DescriptorPtr& configuration, const ConvTarget& targ
 }  // namespace
 
 std::size_t conv_workspace_limit(const ConvArguments& arguments) {
-  constexpr std::size_t k_least = std::size_t{64} << 20;
+  constexpr std::size_t k_min = std::size_t{64} << 20;
   const std::int64_t elements =
       arguments.x.elements() + arguments.filter.elements() + arguments.y.elements();
-  return std::max(k_least, 2 * static_cast<std::size_t>(elements) * size_bytes(arguments.dtype));
+  return std::max(k_min, 2 * static_cast<std::size_t>(elements) * size_bytes(arguments.dtype));
 }
 
 std::vector<ConvPlan> conv_plans(const ConvArguments& arguments,

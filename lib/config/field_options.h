@@ -20,7 +20,7 @@ namespace halfstep::config {
 
 /// The options of one field besides its type. Bounds are inclusive; `above` and `below` exclude
 /// their value. For lists the bounds hold for each element.
-struct About {
+struct FieldOptions {
   std::string_view doc = {};
   bool required = false;
   double min = -std::numeric_limits<double>::infinity();
