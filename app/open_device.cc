@@ -106,10 +106,10 @@ void claim_gpu(const config::RunSpec& spec, const std::string& uuid) {
                                               uuid))});
 }
 
-std::variant<backend::Backend, cuda::Absence> open_cuda(const config::RunSpec& spec,
-                                                        const Ranks* ranks) {
+std::variant<backend::Backend, cuda::Unavailable> open_cuda(const config::RunSpec& spec,
+                                                            const Ranks* ranks) {
   const cuda::PluginSearch search = plugin_search();
-  if (auto absence = obvious_absence(search)) return *absence;
+  if (auto unavailable = without_driver(search)) return *unavailable;
   cuda::DeviceOptions options;
   options.index = static_cast<int>(spec.device.index);
   options.local_rank = ranks != nullptr ? ranks->local_rank() : 0;
@@ -117,7 +117,7 @@ std::variant<backend::Backend, cuda::Absence> open_cuda(const config::RunSpec& s
   options.deterministic = spec.training.deterministic;
   options.measure = spec.device.autotune == config::Autotune::measure;
   options.tuning_folder = spec.device.tuning_folder.value_or(cache_folder());
-  std::variant<backend::Backend, cuda::Absence> opened = cuda::open(search, options);
+  std::variant<backend::Backend, cuda::Unavailable> opened = cuda::open(search, options);
   backend::Backend* backend = std::get_if<backend::Backend>(&opened);
   if (backend != nullptr && ranks != nullptr) {
     backend->capabilities.ranks = ranks->communicator();
@@ -146,9 +146,10 @@ cuda::PluginSearch plugin_search() {
           cuda::plugin_folders(executable_path())};
 }
 
-std::optional<cuda::Absence> obvious_absence(const cuda::PluginSearch& search) {
+std::optional<cuda::Unavailable> without_driver(const cuda::PluginSearch& search) {
   if (!search.given.empty() || cuda::driver_in_sight()) return std::nullopt;
-  return cuda::Absence{"no NVIDIA driver", "install the driver of the GPU, or use --device cpu"};
+  return cuda::Unavailable{"no NVIDIA driver",
+                           "install the driver of the GPU, or use --device cpu"};
 }
 
 void say_device(const backend::Backend& device) {
@@ -177,21 +178,21 @@ backend::Backend open_device(const config::RunSpec& spec,
     set_thread_count(thread_count_of(spec, ranks));
     return std::move(*device);
   }
-  const cuda::Absence& absence = std::get<cuda::Absence>(opened);
+  const cuda::Unavailable& unavailable = std::get<cuda::Unavailable>(opened);
   const bool fallback = spec.precision.fallback == config::Fallback::warn;
   if (spec.device.kind == config::DeviceKind::cuda && fallback) {
     print_warnings({config::warning(
         config::k_fallback_taken,
         spec.where("device"),
-        fmt::format("cuda cannot be used here ({}): the CPU is used", absence.reason))});
+        fmt::format("cuda cannot be used here ({}): the CPU is used", unavailable.reason))});
   } else if (spec.device.kind == config::DeviceKind::cuda) {
     throw UserError(ErrorKind::unavailable,
                     spec.where("device"),
-                    "cuda cannot be used here: " + absence.reason,
-                    absence.remedy);
+                    "cuda cannot be used here: " + unavailable.reason,
+                    unavailable.remedy);
   }
   backend::Backend cpu = open_cpu(spec, run_dir, ranks);
-  cpu.note = absence.reason;
+  cpu.note = unavailable.reason;
   return cpu;
 }
 

@@ -2,7 +2,7 @@
 // The compute device of a run.
 
 #include "backend/backend.h"
-#include "backend/cuda/plugin_library.h"
+#include "backend/cuda/plugin.h"
 #include "config/run_spec.h"
 #include "ranks.h"
 
@@ -21,7 +21,7 @@ backend::cuda::PluginSearch plugin_search();
 
 /// Why no GPU can be used, as far as it can be determined without loading a library; nothing when
 /// one may exist.
-std::optional<backend::cuda::Absence> obvious_absence(const backend::cuda::PluginSearch& search);
+std::optional<backend::cuda::Unavailable> without_driver(const backend::cuda::PluginSearch& search);
 
 /// The device of a config, with its thread count set. `auto` uses a GPU if there is one and
 /// otherwise stores the reason in the note. The CPU's kernels are chosen by the cost model in

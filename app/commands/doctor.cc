@@ -181,23 +181,23 @@ void say_ranks(const report::RanksProbe& ranks, Findings& found) {
 namespace cuda = backend::cuda;
 
 /// Opens the plugin even without a driver, to report the versions of its libraries.
-cuda::Survey look(const cuda::PluginSearch& search) {
-  cuda::Survey found = cuda::survey(search);
-  const auto absence = obvious_absence(search);
-  if (absence && found.plugin.empty()) found.absence = absence;
+cuda::Detection look(const cuda::PluginSearch& search) {
+  cuda::Detection found = cuda::detect(search);
+  const auto unavailable = without_driver(search);
+  if (unavailable && found.plugin.empty()) found.unavailable = unavailable;
   return found;
 }
 
 /// From compute capability 8.0 on, float32 matmuls may use TensorFloat-32.
 constexpr int k_tf32_capability = 80;
 
-void say_cuda(const cuda::Survey& cuda, Findings& found) {
+void say_cuda(const cuda::Detection& cuda, Findings& found) {
   const auto or_none = [](const std::string& version) {
     return version.empty() ? "none" : version;
   };
-  if (cuda.absence) {
-    const std::string& remedy = cuda.absence->remedy;
-    found.say("cuda  none: {}{}\n", cuda.absence->reason, remedy.empty() ? "" : "; " + remedy);
+  if (cuda.unavailable) {
+    const std::string& remedy = cuda.unavailable->remedy;
+    found.say("cuda  none: {}{}\n", cuda.unavailable->reason, remedy.empty() ? "" : "; " + remedy);
   } else {
     found.say("cuda  {} ({})\n", cuda.plugin, cuda.flavour);
   }
@@ -210,22 +210,22 @@ void say_cuda(const cuda::Survey& cuda, Findings& found) {
               cuda.nccl.empty() ? "not found" : cuda.nccl);
   }
   for (std::size_t i = 0; i < cuda.devices.size(); ++i) {
-    const cuda::DeviceRow& row = cuda.devices[i];
+    const cuda::GpuInfo& gpu = cuda.devices[i];
     found.say(
         "      cuda:{} {}, compute capability {}.{}, {:.1f} GiB, {} multiprocessors, TF32 {}\n",
         i,
-        row.name,
-        row.compute_capability / 10,
-        row.compute_capability % 10,
-        static_cast<double>(row.memory_bytes) / (1 << 30),
-        row.multiprocessors,
-        row.compute_capability >= k_tf32_capability ? "yes" : "no");
+        gpu.name,
+        gpu.compute_capability / 10,
+        gpu.compute_capability % 10,
+        static_cast<double>(gpu.memory_bytes) / (1 << 30),
+        gpu.multiprocessors,
+        gpu.compute_capability >= k_tf32_capability ? "yes" : "no");
   }
 }
 
-report::CudaBlock cuda_block(const cuda::Survey& cuda) {
-  report::CudaBlock block{cuda.absence ? cuda.absence->reason : "",
-                          cuda.absence ? cuda.absence->remedy : "",
+report::CudaBlock cuda_block(const cuda::Detection& cuda) {
+  report::CudaBlock block{cuda.unavailable ? cuda.unavailable->reason : "",
+                          cuda.unavailable ? cuda.unavailable->remedy : "",
                           cuda.plugin,
                           cuda.flavour,
                           cuda.driver,
@@ -234,13 +234,13 @@ report::CudaBlock cuda_block(const cuda::Survey& cuda) {
                           cuda.cudnn,
                           cuda.nccl,
                           {}};
-  for (const cuda::DeviceRow& row : cuda.devices) {
+  for (const cuda::GpuInfo& gpu : cuda.devices) {
     block.devices.push_back(
-        {row.name,
-         fmt::format("{}.{}", row.compute_capability / 10, row.compute_capability % 10),
-         row.memory_bytes,
-         row.multiprocessors,
-         row.compute_capability >= k_tf32_capability});
+        {gpu.name,
+         fmt::format("{}.{}", gpu.compute_capability / 10, gpu.compute_capability % 10),
+         gpu.memory_bytes,
+         gpu.multiprocessors,
+         gpu.compute_capability >= k_tf32_capability});
   }
   return block;
 }
@@ -287,7 +287,7 @@ int doctor(bool json, const std::string& device) {
   try_dtypes(cpu, found);
 
   const cuda::PluginSearch search = plugin_search();
-  const cuda::Survey gpus = look(search);
+  const cuda::Detection gpus = look(search);
   say_cuda(gpus, found);
   for (std::size_t i = 0; i < gpus.devices.size(); ++i) {
     cuda::DeviceOptions options;
@@ -297,7 +297,8 @@ int doctor(bool json, const std::string& device) {
       try_dtypes(*backend, found);
     } else if (gpu == i) {
       found.all_ok = false;
-      found.say("      cuda:{} cannot be used: {}\n", i, std::get<cuda::Absence>(opened).reason);
+      found.say(
+          "      cuda:{} cannot be used: {}\n", i, std::get<cuda::Unavailable>(opened).reason);
     }
   }
   if (gpu && *gpu >= gpus.devices.size()) {

@@ -12,12 +12,10 @@
 #include <vector>
 
 #include "backend/capabilities.h"
+#include "core/error.h"
 #include "core/tensor.h"
 #include "graph/graph.h"
-
-namespace halfstep::graph {
-struct OpHandle;
-}
+#include "graph/op_handles.h"
 
 namespace halfstep::backend {
 
@@ -36,10 +34,17 @@ struct NodeView {
   std::size_t outputs() const { return node.outputs.size(); }
   const graph::Attrs& attrs() const { return node.attrs; }
   /// The node that computes input `i`. Errors: InternalError when there is none.
-  const graph::Node& producer(std::size_t i) const;
-  bool is_made_by(std::size_t i, graph::OpHandle op) const;
+  const graph::Node& producer(std::size_t i) const {
+    require(inputs_[i].producer != nullptr, "input {} of {} is not known", i, node.op);
+    return *inputs_[i].producer;
+  }
+  bool is_made_by(std::size_t i, graph::OpHandle op) const {
+    return inputs_[i].producer != nullptr && inputs_[i].producer->is(op);
+  }
   /// The integers of input `i` when it is a Const, else nothing.
-  std::optional<std::vector<std::int64_t>> constant(std::size_t i) const;
+  std::optional<std::vector<std::int64_t>> constant(std::size_t i) const {
+    return i < inputs() ? inputs_[i].constant() : std::nullopt;
+  }
 
  private:
   std::vector<graph::OpInput> inputs_;

@@ -8,6 +8,20 @@
 namespace halfstep::backend {
 namespace {
 
+class PageableStaging final : public Staging {
+ public:
+  PageableStaging(Memory& memory, std::size_t bytes)
+      : memory_(memory), bytes_(host_memory(), bytes) {}
+  std::byte* data() override { return bytes_.data(); }
+  void upload(void* address, std::size_t bytes) override {
+    memory_.upload(bytes_.data(), address, bytes);
+  }
+
+ private:
+  Memory& memory_;
+  Buffer bytes_;
+};
+
 class HostMemory final : public Memory {
  public:
   std::byte* allocate(std::size_t bytes) override { return allocate_zeroed(bytes); }
@@ -24,26 +38,15 @@ class HostMemory final : public Memory {
   void copy(const void* from, void* to, std::size_t bytes) override {
     if (bytes > 0) std::memcpy(to, from, bytes);
   }
-};
-
-class OrdinaryStaging final : public Staging {
- public:
-  OrdinaryStaging(Memory& memory, std::size_t bytes)
-      : memory_(memory), bytes_(host_memory(), bytes) {}
-  std::byte* data() override { return bytes_.data(); }
-  void upload(void* address, std::size_t bytes) override {
-    memory_.upload(bytes_.data(), address, bytes);
+  std::unique_ptr<Staging> staging(std::size_t bytes) override {
+    return pageable_staging(*this, bytes);
   }
-
- private:
-  Memory& memory_;
-  Buffer bytes_;
 };
 
 }  // namespace
 
-std::unique_ptr<Staging> Memory::staging(std::size_t bytes) {
-  return std::make_unique<OrdinaryStaging>(*this, bytes);
+std::unique_ptr<Staging> pageable_staging(Memory& memory, std::size_t bytes) {
+  return std::make_unique<PageableStaging>(memory, bytes);
 }
 
 const std::shared_ptr<Memory>& host_memory() {

@@ -46,10 +46,12 @@ class Memory {
   virtual void upload(const void* host, void* address, std::size_t bytes) = 0;
   virtual void download(const void* address, void* host, std::size_t bytes) = 0;
   virtual void copy(const void* from, void* to, std::size_t bytes) = 0;
-  /// `bytes` bytes; the memory must outlive them. By default in ordinary memory, and uploads block.
-  /// Errors: UserError(memory).
-  virtual std::unique_ptr<Staging> staging(std::size_t bytes);
+  /// `bytes` bytes; the memory must outlive them. Errors: UserError(memory).
+  virtual std::unique_ptr<Staging> staging(std::size_t bytes) = 0;
 };
+
+/// Staging in pageable memory: uploads block.
+std::unique_ptr<Staging> pageable_staging(Memory& memory, std::size_t bytes);
 
 /// The memory of this process.
 const std::shared_ptr<Memory>& host_memory();

@@ -58,13 +58,29 @@ TEST_CASE("device: a plugin that is none is named with what is wrong with it") {
   for (const auto& [plugin, reason] :
        {std::pair<std::string, std::string_view>{"./plugin.so", "cannot load ./plugin.so: "},
         {"./nothing.so", "cannot load ./nothing.so: "},
-        {"libz.so.1", "libz.so.1 is no plugin of halfstep"}}) {
+        {"libz.so.1", "libz.so.1 is not a plugin of this version of halfstep"}}) {
     CAPTURE(plugin);
     const Finished end = with_plugin(plugin, train, directory);
     CAPTURE(end.err);
     CHECK(end.exit_code == 6);
     CHECK(holds(end.err, reason));
   }
+}
+
+TEST_CASE("device: a plugin of another build is refused") {
+  const TemporaryDirectory directory;
+  write_config(directory);
+  std::string bytes = read_text(emulated_plugin());
+  const std::string id = backend::cuda::build_id(), other(id.size(), '0');
+  for (std::size_t at = bytes.find(id); at != std::string::npos; at = bytes.find(id)) {
+    bytes.replace(at, id.size(), other);
+  }
+  write_text(directory.path() / "old.so", bytes);
+  const Finished end =
+      with_plugin("./old.so", {"train", "run.yaml", "--device", "cuda"}, directory);
+  CAPTURE(end.err);
+  CHECK(end.exit_code == 6);
+  CHECK(holds(end.err, "./old.so is of another build (" + other + ") than this program (" + id));
 }
 
 TEST_CASE("device: a report says what device computed, its memory, and no times it has not") {

@@ -41,7 +41,7 @@ const OnDevice& ticket_memory() {
 
 std::vector<DType> dtypes() {
   std::vector<DType> all{DType::float32, DType::float16};
-  if (device().device().capability >= 80) all.push_back(DType::bfloat16);
+  if (device().device().compute_capability >= 80) all.push_back(DType::bfloat16);
   return all;
 }
 

@@ -18,7 +18,9 @@
 namespace halfstep::testing {
 namespace {
 
-backend::Capabilities here() { return {.compute_capability = device().device().capability}; }
+backend::Capabilities here() {
+  return {.compute_capability = device().device().compute_capability};
+}
 
 }  // namespace
 

@@ -2,15 +2,15 @@
 
 #include <array>
 #include <deque>
-#include <map>
 #include <utility>
 
 #include "backend/cuda/kernels/few_taps.h"
-#include "backend/cuda/node_description.h"
 #include "backend/cuda/plugin/prepare.h"
 #include "backend/cuda/rows.h"
+#include "core/ranges.h"
 #include "cuda_device/device.h"
 #include "graph/op_handles.h"
+#include "graph/ops/ops.h"
 
 namespace halfstep::testing {
 namespace {
@@ -56,51 +56,23 @@ class Copies {
 };
 
 /// A launch of the plugin's code on device memory, and its copies from and to the host.
-backend::Prepared on_device(const plugin::Work& work) {
-  return backend::launch([work](const backend::Args& args) {
+backend::Prepared on_device(const plugin::PreparedKernel& kernel) {
+  return backend::launch([kernel](const backend::Args& args) {
     // Variables arrive as inputs and may have been written.
     const Copies in(args.in, true);
     const Copies out(args.out, false);
-    const OnDevice workspace(work.workspace_bytes);
-    std::vector<const void*> from;
-    std::vector<void*> to;
-    for (const TensorView& view : in.views()) from.push_back(view.data);
-    for (const TensorView& view : out.views()) to.push_back(view.data);
-    work.run({from.data(), to.data(), static_cast<std::byte*>(workspace.address())});
+    const OnDevice workspace(kernel.workspace_bytes);
+    kernel.run({in.views(), out.views(), static_cast<std::byte*>(workspace.address())});
     in.read_back();
     out.read_back();
   });
 }
 
-/// The plugin's code by the names of its kernels.
-const std::map<std::string_view, plugin::Prepare>& plugin_code() {
-  static const auto k_code = [] {
-    std::map<std::string_view, plugin::Prepare> code;
-    for (const auto& family : {plugin::ahead_rows(),
-                               plugin::array_rows(),
-                               plugin::attention_rows(),
-                               plugin::elementwise_rows(),
-                               plugin::fused_product_rows(),
-                               plugin::layer_rows(),
-                               plugin::product_rows(),
-                               plugin::random_rows(),
-                               plugin::recurrent_rows(),
-                               plugin::reduce_rows(),
-                               plugin::update_rows()}) {
-      for (const plugin::Row& row : family) code[row.name] = row.prepare;
-    }
-    return code;
-  }();
-  return k_code;
-}
-
 /// Prepares a node by kernel number `i` of backend/cuda/rows.h.
 template <std::size_t i>
 backend::Prepared prepare(const backend::NodeView& node, const backend::Capabilities&) {
-  static const plugin::Machine k_machine{.vendor = device(), .tickets = tickets()};
-  const plugin::Prepare code = plugin_code().at(backend::cuda::rows()[i].name);
-  const backend::cuda::NodeDescription description(node);
-  return on_device(code(plugin::Facts(description.node()), k_machine));
+  static const plugin::DeviceContext k_context{.vendor = device(), .tickets = tickets()};
+  return on_device(plugin::implementation(backend::cuda::rows()[i].name)(node, k_context));
 }
 
 /// One instantiation of prepare() per row: Kernel::prepare is a function pointer without captures,
@@ -128,9 +100,13 @@ backend::Accepts each_convolution(const backend::NodeView& node, const backend::
 std::vector<backend::Kernel> plugin_kernels(std::string_view prefix) {
   std::vector<backend::Kernel> kernels;
   const auto rows = backend::cuda::rows();
+  const std::vector<graph::OpDef> collective = graph::ops::collective_ops();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     backend::Kernel kernel = rows[i];
-    if (!plugin_code().contains(kernel.name) || !kernel.name.starts_with(prefix)) continue;
+    const bool implemented =
+        find_or_null(plugin::implementations(), kernel.name, &plugin::Implementation::name);
+    const bool among_ranks = find_or_null(collective, kernel.op, &graph::OpDef::name);
+    if (!implemented || among_ranks || !kernel.name.starts_with(prefix)) continue;
     kernel.prepare = k_prepare.at(i);
     if (kernel.name == "cuda/convolution" || kernel.name == "cuda/filter_gradient") {
       kernel.accepts = each_convolution;

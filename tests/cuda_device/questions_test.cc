@@ -23,10 +23,10 @@ namespace {
 
 using backend::cuda::Convolution;
 using backend::cuda::Epilogue;
-using backend::cuda::Event;
 using backend::cuda::Float32Math;
 using backend::cuda::Matmul;
 using backend::cuda::MatmulKey;
+using backend::cuda::StreamEvent;
 namespace own = backend::cuda::kernels;
 
 void answer(std::string_view name, const std::string& text) {
@@ -40,7 +40,7 @@ template <class Run>
 double microseconds(const Run& run) {
   constexpr int k_runs = 20;
   for (int i = 0; i < 3; ++i) run();
-  const std::unique_ptr<Event> begin = device().event(), end = device().event();
+  const std::unique_ptr<StreamEvent> begin = device().event(), end = device().event();
   begin->record();
   for (int i = 0; i < k_runs; ++i) run();
   end->record();

@@ -11,7 +11,7 @@
 namespace halfstep::testing {
 
 TEST_CASE("recurrent layers: matmuls and gates give what the reference gives") {
-  const backend::Capabilities here{.compute_capability = device().device().capability};
+  const backend::Capabilities here{.compute_capability = device().device().compute_capability};
   int kernels = 0;
   for (const backend::Kernel& kernel : plugin_kernels("")) {
     if (!kernel.op.starts_with("RNN")) continue;

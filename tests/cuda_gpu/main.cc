@@ -15,9 +15,9 @@
 
 int main(int argc, char** argv) {
   namespace cuda = halfstep::backend::cuda;
-  const cuda::Probe probe = cuda::probe();
-  if (!probe.why_not.empty()) {
-    std::printf("no GPU to test on: %s\n", probe.why_not.c_str());
+  const cuda::DeviceProbe probe = cuda::probe();
+  if (probe.unavailable) {
+    std::printf("no GPU to test on: %s\n", probe.unavailable->reason.c_str());
     return 0;
   }
   if (argc == 2 && std::string_view(argv[1]) == "--properties") {

@@ -13,8 +13,8 @@ namespace {
 backend::Backend open_plugin(const std::string& path,
                              const backend::cuda::DeviceOptions& options = {}) {
   auto opened = backend::cuda::open({path, {}}, options);
-  const auto* absence = std::get_if<backend::cuda::Absence>(&opened);
-  require(absence == nullptr, "{}", absence == nullptr ? "" : absence->reason);
+  const auto* unavailable = std::get_if<backend::cuda::Unavailable>(&opened);
+  require(unavailable == nullptr, "{}", unavailable == nullptr ? "" : unavailable->reason);
   return std::get<backend::Backend>(std::move(opened));
 }
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <string_view>
 
-#include "backend/cuda/plugin_library.h"
+#include "backend/cuda/plugin.h"
 #include "backend/cuda/rows.h"
 #include "cuda_run/device.h"
 #include "graph/ops/ops.h"
@@ -91,36 +91,59 @@ TEST_CASE("device: each row gives what the reference gives" * doctest::test_suit
 
 TEST_CASE("device: the plugin has each row, and no others") {
   const auto opened = backend::cuda::open_plugin({test::emulated_plugin().string(), {}});
-  const auto& library = std::get<std::shared_ptr<backend::cuda::PluginLibrary>>(opened);
-  std::set<std::string_view> wanted, found;
+  const auto& plugin = *std::get<backend::cuda::OpenedPlugin>(opened).plugin;
+  std::set<std::string_view> wanted;
   for (const backend::Kernel& row : backend::cuda::rows()) {
     if (!aliases(row)) wanted.insert(row.name);
   }
-  for (std::int32_t i = 0; library->table().row(i) != nullptr; ++i) {
-    found.insert(library->table().row(i));
-  }
-  CHECK(found == wanted);
+  const std::vector<std::string_view> found = plugin.kernels();
+  CHECK(std::set(found.begin(), found.end()) == wanted);
 }
 
-TEST_CASE("device: one that has failed is closed all the same, and graphs may be left") {
-  namespace boundary = backend::cuda::boundary;
-  const auto opened = backend::cuda::open_plugin({test::emulated_plugin().string(), {}});
-  const boundary::Table& table =
-      std::get<std::shared_ptr<backend::cuda::PluginLibrary>>(opened)->table();
-  boundary::Options options{};
-  options.tuning_folder = "";
-  boundary::Device* device = nullptr;
-  boundary::CapturedGraph* captured = nullptr;
-  REQUIRE(table.open(&options, &device) == boundary::Status::ok);
-  REQUIRE(table.begin_capture(device) == boundary::Status::ok);
-  REQUIRE(table.end_capture(device, &captured) == boundary::Status::ok);
-  REQUIRE(table.abandon_sums(device) == boundary::Status::ok);
-  CHECK(table.launch_graph(captured) == boundary::Status::failed);
-  // From here on it refuses to release memory, as a device does after an error.
-  REQUIRE(table.begin_capture(device) == boundary::Status::ok);
-  table.close(device);
-  CHECK(table.graph_nodes(captured) == 0);
-  table.forget(captured);
+TEST_CASE("device: captured graphs and events may outlive it") {
+  backend::Backend device = open_emulated();
+  const std::unique_ptr<backend::CapturedGraph> captured = device.device->capture([] {});
+  const std::unique_ptr<backend::Event> event = device.device->make_event();
+  event->record();
+  device = {};
+  CHECK(captured->nodes() == 0);
+}
+
+TEST_CASE("device: memory is given up without an error where the device refuses to release it") {
+  const backend::Backend device = open_emulated();
+  Buffer buffer(device.memory, 1000);
+  CHECK_NOTHROW(device.device->capture([&] { buffer = {}; }));
+  CHECK_THROWS_AS(device.device->capture([&] { buffer = Buffer(device.memory, 1000); }),
+                  InternalError);
+}
+
+TEST_CASE("device: without the other ranks it computes, and launches no step captured with them") {
+  /// One rank, which finds that another one is lost when it waits.
+  class Alone final : public comm::Communicator {
+   public:
+    int rank() const override { return 0; }
+    int size() const override { return 1; }
+    const comm::Transport& transport() const override { return transport_; }
+    comm::Traffic traffic() const override { return {}; }
+    void set_timeout(double) override {}
+    std::unique_ptr<comm::Sum> sum(std::int64_t, DType, comm::SumKind) override { return nullptr; }
+    void wait(const std::byte*) override {}
+    void wait_for(const std::function<bool()>&) override { throw comm::RankLost({1}, "lost", ""); }
+    std::vector<std::string> gather(std::string_view text) override { return {std::string(text)}; }
+    void shift(const std::byte*, std::byte*, std::size_t) override {}
+    void close() override {}
+
+   private:
+    comm::Transport transport_;
+  };
+  const backend::Backend device = open_emulated();
+  auto& gpu = dynamic_cast<backend::cuda::Gpu&>(*device.memory);
+  gpu.join(gpu.new_rank_id(), std::make_shared<Alone>());
+  const std::unique_ptr<backend::CapturedGraph> captured = device.device->capture([] {});
+  CHECK_NOTHROW(captured->launch());
+  CHECK_THROWS_AS(device.device->synchronize(), comm::RankLost);
+  CHECK_NOTHROW(device.device->synchronize());
+  CHECK_THROWS_AS(captured->launch(), InternalError);
 }
 
 TEST_CASE("device: the setting of float32_math reaches each kernel that multiplies matrices") {

@@ -219,9 +219,9 @@ TEST_CASE("device ranks: with fewer GPUs than ranks the rank without one says so
   options.index = 1;
   options.local_rank = 1;
   const auto opened = backend::cuda::open({test::emulated_plugin().string(), {}}, options);
-  const auto* absence = std::get_if<backend::cuda::Absence>(&opened);
-  REQUIRE(absence != nullptr);
-  CHECK(absence->remedy.find("no more ranks on a host than it has GPUs") != std::string::npos);
+  const auto* unavailable = std::get_if<backend::cuda::Unavailable>(&opened);
+  REQUIRE(unavailable != nullptr);
+  CHECK(unavailable->remedy.find("no more ranks on a host than it has GPUs") != std::string::npos);
 }
 
 TEST_CASE("device ranks: two on one GPU are refused on all ranks") {

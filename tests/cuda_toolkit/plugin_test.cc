@@ -26,19 +26,19 @@ TEST_CASE("plugin: machine code for Turing, Ampere and Hopper, PTX for what come
 }
 
 TEST_CASE("plugin: it loads, tells its libraries' versions, and why it cannot run") {
-  const Survey found = survey({plugin().string(), {}});
+  const Detection found = detect({plugin().string(), {}});
   CHECK(found.plugin == plugin().string());
   CHECK(found.flavour == "cuda");
   CHECK(found.runtime.find('.') != std::string::npos);
   CHECK(found.cublas.find('.') != std::string::npos);
   CHECK(found.cudnn.find('.') != std::string::npos);
   if (found.devices.empty()) {
-    REQUIRE(found.absence);
-    CAPTURE(found.absence->reason);
-    CHECK(found.absence->reason.find("NVIDIA driver") != std::string::npos);
-    CHECK_FALSE(found.absence->remedy.empty());
+    REQUIRE(found.unavailable);
+    CAPTURE(found.unavailable->reason);
+    CHECK(found.unavailable->reason.find("NVIDIA driver") != std::string::npos);
+    CHECK_FALSE(found.unavailable->remedy.empty());
   } else {
-    CHECK_FALSE(found.absence);
+    CHECK_FALSE(found.unavailable);
   }
 }
 

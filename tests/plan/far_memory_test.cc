@@ -43,6 +43,9 @@ class FarMemory final : public backend::Memory {
     CHECK(holds(to));
     copy_bytes(from, to, bytes);
   }
+  std::unique_ptr<backend::Staging> staging(std::size_t bytes) override {
+    return backend::pageable_staging(*this, bytes);
+  }
 
   bool holds(const void* address) const {
     for (const auto& [block, bytes] : blocks_) {

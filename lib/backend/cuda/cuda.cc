@@ -9,49 +9,10 @@
 #include <filesystem>
 #include <thread>
 
-#include "backend/cuda/remote_device.h"
 #include "backend/cuda/rows.h"
 #include "core/error.h"
 
 namespace halfstep::backend::cuda {
-namespace {
-
-using boundary::Status;
-
-/// Splits a vendor's "reason; remedy".
-Absence absence_of(std::string_view text) {
-  const std::size_t end = text.find("; ");
-  if (end == std::string_view::npos) return {std::string(text), "use --device cpu"};
-  return {std::string(text.substr(0, end)), std::string(text.substr(end + 2))};
-}
-
-/// Fills `survey` with the results of the plugin's probe.
-void look(const boundary::Table& table, Survey& survey) {
-  boundary::Versions versions{};
-  std::int32_t count = 0;
-  survey.flavour = table.flavour;
-  const Status status = table.probe(&versions, &count);
-  survey.driver = versions.driver;
-  survey.runtime = versions.runtime;
-  survey.cublas = versions.cublas;
-  survey.cudnn = versions.cudnn;
-  if (status != Status::ok) {
-    survey.absence = absence_of(table.last_error());
-    return;
-  }
-  for (std::int32_t i = 0; i < count; ++i) {
-    boundary::DeviceFacts facts{};
-    if (table.facts(i, &facts) != Status::ok) continue;
-    survey.devices.push_back({facts.name,
-                              facts.uuid,
-                              facts.compute_capability,
-                              facts.multiprocessors,
-                              facts.memory_bytes});
-  }
-}
-
-}  // namespace
-
 bool driver_in_sight() {
   static constexpr std::array k_signs{
       "/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg", "/proc/driver/nvidia/version"};
@@ -62,61 +23,52 @@ bool driver_in_sight() {
   return false;
 }
 
-Survey survey(const PluginSearch& search) {
-  Survey survey;
+Detection detect(const PluginSearch& search) {
   const auto opened = open_plugin(search);
-  if (const Absence* absence = std::get_if<Absence>(&opened)) {
-    survey.absence = *absence;
-    return survey;
+  if (const Unavailable* unavailable = std::get_if<Unavailable>(&opened)) {
+    Detection none;
+    none.unavailable = *unavailable;
+    return none;
   }
-  const auto& library = std::get<std::shared_ptr<PluginLibrary>>(opened);
-  survey.plugin = library->path();
-  look(library->table(), survey);
-  std::array<char, 32> nccl{};
-  library->table().nccl(nccl.data(), nccl.size());
-  survey.nccl = nccl.data();
-  return survey;
+  const auto& [path, plugin] = std::get<OpenedPlugin>(opened);
+  return {plugin->probe(), path, std::string(plugin->flavour)};
 }
 
-std::variant<Backend, Absence> open(const PluginSearch& search, const DeviceOptions& options) {
+std::variant<Backend, Unavailable> open(const PluginSearch& search, const DeviceOptions& options) {
   const auto opened = open_plugin(search);
-  if (const Absence* absence = std::get_if<Absence>(&opened)) return *absence;
-  const auto& library = std::get<std::shared_ptr<PluginLibrary>>(opened);
-  Survey found;
-  look(library->table(), found);
-  if (found.absence) return *found.absence;
+  if (const Unavailable* unavailable = std::get_if<Unavailable>(&opened)) return *unavailable;
+  const Plugin& plugin = *std::get<OpenedPlugin>(opened).plugin;
+  const DeviceProbe found = plugin.probe();
+  if (found.unavailable) return *found.unavailable;
   const auto devices = static_cast<int>(found.devices.size());
   const int index = options.index + (devices > 1 ? options.local_rank : 0);
   if (index >= devices && options.local_rank > 0) {
-    return Absence{fmt::format("rank {} of this host, from 0, has no GPU: {} can be used here from "
-                               "cuda:{} on",
-                               options.local_rank,
-                               devices - options.index,
-                               options.index),
-                   "start no more ranks on a host than it has GPUs, or use --device cpu"};
+    return Unavailable{
+        fmt::format("rank {} of this host, from 0, has no GPU: {} can be used here from "
+                    "cuda:{} on",
+                    options.local_rank,
+                    devices - options.index,
+                    options.index),
+        "start no more ranks on a host than it has GPUs, or use --device cpu"};
   }
   if (index >= devices) {
-    return Absence{fmt::format("there is no device {}", index),
-                   devices == 1 ? "the only one is cuda:0"
-                                : fmt::format("the last one is cuda:{}", devices - 1)};
+    return Unavailable{fmt::format("there is no device {}", index),
+                       devices == 1 ? "the only one is cuda:0"
+                                    : fmt::format("the last one is cuda:{}", devices - 1)};
   }
-  const DeviceRow& device = found.devices[static_cast<std::size_t>(index)];
-  const boundary::Options plain{.device = index,
-                                .tf32 = options.tf32 ? 1 : 0,
-                                .deterministic = options.deterministic ? 1 : 0,
-                                .measure = options.measure ? 1 : 0,
-                                .tuning_folder = options.tuning_folder.c_str(),
-                                .memory_limit = options.memory_limit};
-  const auto remote = std::make_shared<RemoteDevice>(library, plain);
+  const GpuInfo& device = found.devices[static_cast<std::size_t>(index)];
+  DeviceOptions of_index = options;
+  of_index.index = index;
+  const std::shared_ptr<Gpu> gpu = plugin.open(of_index);
   Backend backend;
   backend.name = "cuda";
   backend.kernels = rows();
   backend.capabilities.compute_capability = device.compute_capability;
-  backend.memory = remote;
-  backend.device = remote;
+  backend.memory = gpu;
+  backend.device = gpu;
   backend.facts = {.name = device.name,
                    .uuid = device.uuid,
-                   .flavour = found.flavour,
+                   .flavour = std::string(plugin.flavour),
                    .index = index,
                    .multiprocessors = device.multiprocessors,
                    .memory_bytes = device.memory_bytes,
@@ -128,12 +80,12 @@ std::variant<Backend, Absence> open(const PluginSearch& search, const DeviceOpti
 }
 
 void join_ranks(const Backend& backend, const std::shared_ptr<comm::Communicator>& ranks) {
-  const auto remote = std::dynamic_pointer_cast<RemoteDevice>(backend.memory);
-  require(remote != nullptr, "{} has no ranks to join", backend.name);
+  const auto gpu = std::dynamic_pointer_cast<Gpu>(backend.memory);
+  require(gpu != nullptr, "{} has no ranks to join", backend.name);
   // Each rank makes an id, so that all learn of one that cannot.
   std::string id, problem;
   try {
-    id = remote->new_rank_id();
+    id = gpu->new_rank_id();
   } catch (const UserError& error) {
     problem = error.problems().front().message;
   }
@@ -162,7 +114,7 @@ void join_ranks(const Backend& backend, const std::shared_ptr<comm::Communicator
   const auto joining = std::make_shared<Joining>();
   std::thread([=] {
     try {
-      remote->join(first_id, ranks);
+      gpu->join(first_id, ranks);
     } catch (...) {
       joining->error = std::current_exception();
     }

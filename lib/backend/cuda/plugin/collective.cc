@@ -38,10 +38,10 @@ class Slices {
 
   /// Packs or unpacks the tensors at these addresses, in the order in which they were added.
   using Move = void (*)(Stream, const SlicesParams&);
-  void run(Move move, Stream stream, const void* const* tensors, void* packed) {
+  void run(Move move, Stream stream, std::span<const TensorView> tensors, void* packed) {
     for (std::size_t i = 0; i < places_.size(); ++i) {
       const auto& [launch, at] = places_[i];
-      launches_[static_cast<std::size_t>(launch)].tensors[at].whole = const_cast<void*>(tensors[i]);
+      launches_[static_cast<std::size_t>(launch)].tensors[at].whole = tensors[i].data;
     }
     for (SlicesParams& each : launches_) {
       each.packed = packed;
@@ -68,77 +68,77 @@ std::size_t bytes_of(std::int64_t elements, DType dtype) {
 }
 
 /// The first byte of this rank's part of a packed tensor.
-std::size_t own_part(const Facts& node, std::int64_t stride, DType dtype) {
-  return bytes_of(node.attrs.get<std::int64_t>("rank") * stride, dtype);
+std::size_t own_part(const NodeView& node, std::int64_t stride, DType dtype) {
+  return bytes_of(node.attrs().get<std::int64_t>("rank") * stride, dtype);
 }
 
-Work prepare_all_reduce_start(const Facts& node, const Machine& machine) {
+PreparedKernel prepare_all_reduce_start(const NodeView& node, const DeviceContext& context) {
   const DType dtype = node.output().dtype;
   const std::int64_t count = node.output().shape.elements();
-  Slices whole = slices_of(node.inputs, dtype, 1);
+  Slices whole = slices_of(input_types(node), dtype, 1);
   const std::size_t filled = bytes_of(whole.stride(), dtype);
   const std::size_t padding = bytes_of(count, dtype) - filled;
-  return {[=, vendor = &machine.vendor](const Addresses& a) mutable {
-    whole.run(kernels::pack_slices, vendor->stream(), a.in, a.out[0]);
-    if (padding > 0) vendor->fill(a.output<std::byte>() + filled, 0, padding);
-    vendor->start_sum(a.out[0], count, dtype, comm::SumKind::all_reduce);
+  return {[=, vendor = &context.vendor](const Args& a) mutable {
+    whole.run(kernels::pack_slices, vendor->stream(), a.in, a.out[0].data);
+    if (padding > 0) vendor->fill(a.out[0].as<std::byte>() + filled, 0, padding);
+    vendor->start_sum(a.out[0].data, count, dtype, comm::SumKind::all_reduce);
   }};
 }
 
-Work prepare_all_reduce_wait(const Facts& node, const Machine& machine) {
-  Slices whole = slices_of(node.outputs, node.input(0).dtype, 1);
-  return {[=, vendor = &machine.vendor](const Addresses& a) mutable {
-    vendor->wait_for_sum(a.in[0]);
-    whole.run(kernels::unpack_slices, vendor->stream(), a.out, a.variable<void>(0));
+PreparedKernel prepare_all_reduce_wait(const NodeView& node, const DeviceContext& context) {
+  Slices whole = slices_of(node.node.outputs, node.input(0).dtype, 1);
+  return {[=, vendor = &context.vendor](const Args& a) mutable {
+    vendor->wait_for_sum(a.in[0].data);
+    whole.run(kernels::unpack_slices, vendor->stream(), a.out, a.in[0].data);
   }};
 }
 
-Work prepare_reduce_scatter_start(const Facts& node, const Machine& machine) {
+PreparedKernel prepare_reduce_scatter_start(const NodeView& node, const DeviceContext& context) {
   const DType dtype = node.output().dtype;
   const std::int64_t count = node.output().shape.elements();
-  Slices slices = slices_of(node.inputs, dtype, node.attrs.get<std::int64_t>("ranks"));
-  return {[=, vendor = &machine.vendor](const Addresses& a) mutable {
-    slices.run(kernels::pack_slices, vendor->stream(), a.in, a.out[0]);
-    vendor->start_sum(a.out[0], count, dtype, comm::SumKind::reduce_scatter);
+  Slices slices = slices_of(input_types(node), dtype, node.attrs().get<std::int64_t>("ranks"));
+  return {[=, vendor = &context.vendor](const Args& a) mutable {
+    slices.run(kernels::pack_slices, vendor->stream(), a.in, a.out[0].data);
+    vendor->start_sum(a.out[0].data, count, dtype, comm::SumKind::reduce_scatter);
   }};
 }
 
-Work prepare_reduce_scatter_wait(const Facts& node, const Machine& machine) {
+PreparedKernel prepare_reduce_scatter_wait(const NodeView& node, const DeviceContext& context) {
   const DType dtype = node.input(0).dtype;
-  Slices own = slices_of(node.outputs, dtype, 1);
+  Slices own = slices_of(node.node.outputs, dtype, 1);
   const std::size_t begin = own_part(node, own.stride(), dtype);
-  return {[=, vendor = &machine.vendor](const Addresses& a) mutable {
-    vendor->wait_for_sum(a.in[0]);
-    own.run(kernels::unpack_slices, vendor->stream(), a.out, a.variable<std::byte>(0) + begin);
+  return {[=, vendor = &context.vendor](const Args& a) mutable {
+    vendor->wait_for_sum(a.in[0].data);
+    own.run(kernels::unpack_slices, vendor->stream(), a.out, a.in[0].as<std::byte>() + begin);
   }};
 }
 
-Work prepare_all_gather_start(const Facts& node, const Machine& machine) {
+PreparedKernel prepare_all_gather_start(const NodeView& node, const DeviceContext& context) {
   const DType dtype = node.output().dtype;
   const std::int64_t count = node.output().shape.elements();
-  Slices own = slices_of(node.inputs, dtype, 1);
+  Slices own = slices_of(input_types(node), dtype, 1);
   const std::size_t begin = own_part(node, own.stride(), dtype);
-  return {[=, vendor = &machine.vendor](const Addresses& a) mutable {
-    own.run(kernels::pack_slices, vendor->stream(), a.in, a.output<std::byte>() + begin);
-    vendor->start_sum(a.out[0], count, dtype, comm::SumKind::all_gather);
+  return {[=, vendor = &context.vendor](const Args& a) mutable {
+    own.run(kernels::pack_slices, vendor->stream(), a.in, a.out[0].as<std::byte>() + begin);
+    vendor->start_sum(a.out[0].data, count, dtype, comm::SumKind::all_gather);
   }};
 }
 
-Work prepare_all_gather_wait(const Facts& node, const Machine& machine) {
+PreparedKernel prepare_all_gather_wait(const NodeView& node, const DeviceContext& context) {
   const DType dtype = node.input(0).dtype;
-  Slices slices(dtype, node.attrs.get<std::int64_t>("ranks"));
-  for (const std::int64_t count : node.attrs.get<std::vector<std::int64_t>>("counts")) {
+  Slices slices(dtype, node.attrs().get<std::int64_t>("ranks"));
+  for (const std::int64_t count : node.attrs().get<std::vector<std::int64_t>>("counts")) {
     slices.add(dtype, count);
   }
-  return {[=, vendor = &machine.vendor](const Addresses& a) mutable {
-    vendor->wait_for_sum(a.in[0]);
-    slices.run(kernels::unpack_slices, vendor->stream(), a.in + 1, a.variable<void>(0));
+  return {[=, vendor = &context.vendor](const Args& a) mutable {
+    vendor->wait_for_sum(a.in[0].data);
+    slices.run(kernels::unpack_slices, vendor->stream(), a.in.subspan(1), a.in[0].data);
   }};
 }
 
 }  // namespace
 
-std::vector<Row> collective_rows() {
+std::vector<Implementation> collective_kernels() {
   return {{"cuda/all_reduce_start", prepare_all_reduce_start},
           {"cuda/all_reduce_wait", prepare_all_reduce_wait},
           {"cuda/reduce_scatter_start", prepare_reduce_scatter_start},

@@ -13,100 +13,102 @@ namespace halfstep::backend::cuda::plugin {
 namespace {
 
 /// The attribute of a function; 0 for ops without one.
-double alpha(const Facts& node) { return node.attrs.get_or<double>("alpha", 0.0); }
+double alpha(const NodeView& node) { return node.attrs().get_or<double>("alpha", 0.0); }
 
-Work prepare_unary(const Facts& node, const Machine& machine) {
-  const kernels::Unary function = kernels::unary_of(node.op);
-  require(function != nullptr, "{} is no function of one element", node.op);
+PreparedKernel prepare_unary(const NodeView& node, const DeviceContext& context) {
+  const kernels::Unary function = kernels::unary_of(node.node.op);
+  require(function != nullptr, "{} is no function of one element", node.node.op);
   kernels::UnaryParams params{.dtype = node.input(0).dtype,
                               .elements = node.output().shape.elements(),
                               .alpha = alpha(node)};
-  return {[=, stream = machine.stream()](const Addresses& a) mutable {
-    params.x = a.in[0];
-    params.y = a.out[0];
+  return {[=, stream = context.stream()](const Args& a) mutable {
+    params.x = a.in[0].data;
+    params.y = a.out[0].data;
     function(stream, params);
   }};
 }
 
-Work prepare_binary(const Facts& node, const Machine& machine) {
-  const kernels::Binary function = kernels::binary_of(node.op);
-  require(function != nullptr, "{} is no function of two elements", node.op);
+PreparedKernel prepare_binary(const NodeView& node, const DeviceContext& context) {
+  const kernels::Binary function = kernels::binary_of(node.node.op);
+  require(function != nullptr, "{} is no function of two elements", node.node.op);
   kernels::BinaryParams params{.dtype = node.input(0).dtype,
                                .a_shape = node.input(0).shape,
                                .b_shape = node.input(1).shape,
                                .shape = node.output().shape,
                                .alpha = alpha(node)};
-  return {[=, stream = machine.stream()](const Addresses& a) mutable {
-    params.a = a.in[0];
-    params.b = a.in[1];
-    params.y = a.out[0];
+  return {[=, stream = context.stream()](const Args& a) mutable {
+    params.a = a.in[0].data;
+    params.b = a.in[1].data;
+    params.y = a.out[0].data;
     function(stream, params);
   }};
 }
 
-Work prepare_clip(const Facts& node, const Machine& machine) {
+PreparedKernel prepare_clip(const NodeView& node, const DeviceContext& context) {
   kernels::ClipParams params{.dtype = node.output().dtype,
                              .x_shape = node.input(0).shape,
                              .low_shape = node.input(1).shape,
                              .high_shape = node.input(2).shape,
                              .shape = node.output().shape};
-  return {[=, stream = machine.stream()](const Addresses& a) mutable {
-    params.x = a.in[0];
-    params.low = a.in[1];
-    params.high = a.in[2];
-    params.y = a.out[0];
+  return {[=, stream = context.stream()](const Args& a) mutable {
+    params.x = a.in[0].data;
+    params.low = a.in[1].data;
+    params.high = a.in[2].data;
+    params.y = a.out[0].data;
     kernels::clip(stream, params);
   }};
 }
 
-Work prepare_select(const Facts& node, const Machine& machine) {
+PreparedKernel prepare_select(const NodeView& node, const DeviceContext& context) {
   const Shape& condition = node.input(0).shape;
   kernels::SelectParams params{.element_bytes = size_bytes(node.output().dtype),
                                .condition_shape = condition,
                                .t_shape = node.input(1).shape,
                                .e_shape = node.input(2).shape,
                                .shape = node.output().shape,
-                               .rows = node.op == graph::ops::k_select && condition.rank() == 1 &&
-                                       node.output().shape.rank() > 1};
-  return {[=, stream = machine.stream()](const Addresses& a) mutable {
-    params.condition = a.input<bool>(0);
-    params.t = a.in[1];
-    params.e = a.in[2];
-    params.y = a.out[0];
+                               .rows = node.node.is(graph::ops::k_select) &&
+                                       condition.rank() == 1 && node.output().shape.rank() > 1};
+  return {[=, stream = context.stream()](const Args& a) mutable {
+    params.condition = a.in[0].as<bool>();
+    params.t = a.in[1].data;
+    params.e = a.in[2].data;
+    params.y = a.out[0].data;
     kernels::select(stream, params);
   }};
 }
 
-Work prepare_add_n(const Facts& node, const Machine& machine) {
+PreparedKernel prepare_add_n(const NodeView& node, const DeviceContext& context) {
   kernels::AddNParams params{
       .dtype = node.output().dtype, .inputs = {}, .elements = node.output().shape.elements()};
-  return {[=, count = node.inputs.size(), stream = machine.stream()](const Addresses& a) mutable {
-    params.inputs = {a.in, count};
-    params.y = a.out[0];
+  return {[=, inputs = std::vector<const void*>(node.inputs()), stream = context.stream()](
+              const Args& a) mutable {
+    for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = a.in[i].data;
+    params.inputs = inputs;
+    params.y = a.out[0].data;
     kernels::add_n(stream, params);
   }};
 }
 
-Work prepare_cast(const Facts& node, const Machine& machine) {
+PreparedKernel prepare_cast(const NodeView& node, const DeviceContext& context) {
   kernels::CastParams params{.from = node.input(0).dtype,
                              .to = node.output().dtype,
                              .elements = node.output().shape.elements()};
-  return {[=, stream = machine.stream()](const Addresses& a) mutable {
-    params.x = a.in[0];
-    params.y = a.out[0];
+  return {[=, stream = context.stream()](const Args& a) mutable {
+    params.x = a.in[0].data;
+    params.y = a.out[0].data;
     kernels::cast(stream, params);
   }};
 }
 
-Work prepare_fused_elementwise(const Facts& node, const Machine& machine) {
+PreparedKernel prepare_fused_elementwise(const NodeView& node, const DeviceContext& context) {
   using Params = kernels::FusedParams;
   const graph::ops::ElementwiseBody body =
-      graph::ops::elementwise_body(node.attrs.get<std::string>("body"), node.inputs.size());
-  require(node.inputs.size() <= Params::k_max_inputs && body.steps.size() <= Params::k_max_steps,
+      graph::ops::elementwise_body(node.attrs().get<std::string>("body"), node.inputs());
+  require(node.inputs() <= Params::k_max_inputs && body.steps.size() <= Params::k_max_steps,
           "{} is too long",
-          node.name);
-  Params params{.shape = node.attrs.get<Shape>("shape"),
-                .inputs = node.inputs.size(),
+          node.node.name);
+  Params params{.shape = node.attrs().get<Shape>("shape"),
+                .inputs = node.inputs(),
                 .steps = body.steps.size(),
                 .outputs = body.results.size()};
   for (std::size_t i = 0; i < params.inputs; ++i) {
@@ -129,9 +131,9 @@ Work prepare_fused_elementwise(const Facts& node, const Machine& machine) {
   for (std::size_t i = 0; i < params.outputs; ++i) {
     params.output[i].step = static_cast<std::size_t>(body.results[i]);
   }
-  return {[=, stream = machine.stream()](const Addresses& a) mutable {
-            for (std::size_t i = 0; i < params.inputs; ++i) params.input[i].data = a.in[i];
-            for (std::size_t i = 0; i < params.outputs; ++i) params.output[i].data = a.out[i];
+  return {[=, stream = context.stream()](const Args& a) mutable {
+            for (std::size_t i = 0; i < params.inputs; ++i) params.input[i].data = a.in[i].data;
+            for (std::size_t i = 0; i < params.outputs; ++i) params.output[i].data = a.out[i].data;
             kernels::fused_elementwise(stream, params);
           },
           0,
@@ -140,7 +142,7 @@ Work prepare_fused_elementwise(const Facts& node, const Machine& machine) {
 
 }  // namespace
 
-std::vector<Row> elementwise_rows() {
+std::vector<Implementation> elementwise_kernels() {
   return {
       {"cuda/add_n", prepare_add_n},
       {"cuda/binary", prepare_binary},

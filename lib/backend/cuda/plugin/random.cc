@@ -8,47 +8,47 @@
 namespace halfstep::backend::cuda::plugin {
 namespace {
 
-std::uint64_t word(const Facts& node, std::string_view attr) {
-  return static_cast<std::uint64_t>(node.attrs.get<std::int64_t>(attr));
+std::uint64_t word(const NodeView& node, std::string_view attr) {
+  return static_cast<std::uint64_t>(node.attrs().get<std::int64_t>(attr));
 }
 
-kernels::ImageBatch image_batch(const Facts& node) {
+kernels::ImageBatch image_batch(const NodeView& node) {
   const Shape& x = node.input(0).shape;
   return {
       .dtype = node.input(0).dtype, .batch = x[0], .rows = x[1], .columns = x[2], .channels = x[3]};
 }
 
-void point(kernels::ImageBatch& images, const Addresses& a) {
-  images.x = a.in[0];
-  images.ordinal = a.input<std::int64_t>(1);
-  images.y = a.out[0];
+void point(kernels::ImageBatch& images, const Args& a) {
+  images.x = a.in[0].data;
+  images.ordinal = a.in[1].as<std::int64_t>();
+  images.y = a.out[0].data;
 }
 
-Work prepare_uniform(const Facts& node, const Machine& machine) {
+PreparedKernel prepare_uniform(const NodeView& node, const DeviceContext& context) {
   kernels::UniformParams params{.seed = word(node, "seed"),
                                 .stream = word(node, "stream"),
                                 .elements = node.output().shape.elements(),
-                                .first = node.attrs.get<std::int64_t>("first")};
-  return {[=, stream = machine.stream()](const Addresses& a) mutable {
-    params.ordinal = a.input<std::int64_t>(0);
-    params.y = a.output<float>();
+                                .first = node.attrs().get<std::int64_t>("first")};
+  return {[=, stream = context.stream()](const Args& a) mutable {
+    params.ordinal = a.in[0].as<std::int64_t>();
+    params.y = a.out[0].as<float>();
     kernels::uniform(stream, params);
   }};
 }
 
-Work prepare_random_flip(const Facts& node, const Machine& machine) {
-  kernels::FlipParams params{.flip = graph::ops::ImageFlip(node.attrs),
+PreparedKernel prepare_random_flip(const NodeView& node, const DeviceContext& context) {
+  kernels::FlipParams params{.flip = graph::ops::ImageFlip(node.attrs()),
                              .images = image_batch(node)};
-  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+  return {[=, stream = context.stream()](const Args& a) mutable {
     point(params.images, a);
     kernels::random_flip(stream, params);
   }};
 }
 
-Work prepare_random_translation(const Facts& node, const Machine& machine) {
-  kernels::TranslationParams params{.translation = graph::ops::ImageTranslation(node.attrs),
+PreparedKernel prepare_random_translation(const NodeView& node, const DeviceContext& context) {
+  kernels::TranslationParams params{.translation = graph::ops::ImageTranslation(node.attrs()),
                                     .images = image_batch(node)};
-  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+  return {[=, stream = context.stream()](const Args& a) mutable {
     point(params.images, a);
     kernels::random_translation(stream, params);
   }};
@@ -56,7 +56,7 @@ Work prepare_random_translation(const Facts& node, const Machine& machine) {
 
 }  // namespace
 
-std::vector<Row> random_rows() {
+std::vector<Implementation> random_kernels() {
   return {
       {"cuda/random_flip", prepare_random_flip},
       {"cuda/random_translation", prepare_random_translation},

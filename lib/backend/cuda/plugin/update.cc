@@ -67,21 +67,21 @@ struct UpdateLayout {
 };
 
 /// An op like ResourceApplyAdam, or a FusedUpdate of such a rule.
-UpdateLayout layout_of_one(const Facts& node, const graph::OpDef& rule) {
+UpdateLayout layout_of_one(const NodeView& node, const graph::OpDef& rule) {
   const graph::ops::UpdatePorts ports = graph::ops::update_ports(rule);
   UpdateLayout layout{.tensors = {{.gradient = ports.gradient}},
                       .slots = ports.resources - 1,
                       .scalars = scalars_of(rule)};
   std::size_t next = ports.inputs;
-  if (node.op == graph::ops::k_fused_update) {
+  if (node.node.is(graph::ops::k_fused_update)) {
     layout.scalars.emplace_back(&Scalars::unscale, next++);
   }
-  if (next < node.inputs.size()) layout.ok = next;
+  if (next < node.inputs()) layout.ok = next;
   return layout;
 }
 
-UpdateLayout layout_of_group(const Facts& node, const graph::OpDef& rule) {
-  const graph::ops::GroupedUpdatePorts ports = graph::ops::grouped_update_ports(node.attrs);
+UpdateLayout layout_of_group(const NodeView& node, const graph::OpDef& rule) {
+  const graph::ops::GroupedUpdatePorts ports = graph::ops::grouped_update_ports(node.attrs());
   UpdateLayout layout{.slots = ports.rule.resources - 1};
   for (std::size_t t = 0; t < ports.tensors; ++t) {
     layout.tensors.push_back({.variable = ports.handle(t, 0), .gradient = ports.gradients + t});
@@ -91,7 +91,7 @@ UpdateLayout layout_of_group(const Facts& node, const graph::OpDef& rule) {
   std::size_t next = ports.scalars;
   for (const auto& [scalar, input] : scalars_of(rule)) {
     const bool power = scalar == &Scalars::beta1_power || scalar == &Scalars::beta2_power;
-    if (power && node.attrs.get<bool>("counted")) {
+    if (power && node.attrs().get<bool>("counted")) {
       layout.updates = next++;
     } else {
       layout.scalars.emplace_back(scalar, next++);
@@ -103,18 +103,19 @@ UpdateLayout layout_of_group(const Facts& node, const graph::OpDef& rule) {
   return layout;
 }
 
-Work prepare_update(const Facts& node, const Machine& machine) {
-  const graph::AttrValue* fused = node.attrs.find("rule");
-  const std::string& name = fused != nullptr ? std::get<std::string>(*fused) : node.op;
+PreparedKernel prepare_update(const NodeView& node, const DeviceContext& context) {
+  const graph::AttrValue* fused = node.attrs().find("rule");
+  const std::string& name = fused != nullptr ? std::get<std::string>(*fused) : node.node.op;
   const kernels::Update update = kernels::update_of(name);
   require(update != nullptr, "{} is no update", name);
   const graph::OpDef& rule = *graph::op_table().find(name);
-  const UpdateLayout layout = node.op == graph::ops::k_grouped_update ? layout_of_group(node, rule)
-                                                                      : layout_of_one(node, rule);
+  const UpdateLayout layout = node.node.is(graph::ops::k_grouped_update)
+                                  ? layout_of_group(node, rule)
+                                  : layout_of_one(node, rule);
   std::vector<kernels::UpdatedTensor> tensors;
   for (const UpdateLayout::Tensor& tensor : layout.tensors) {
     const graph::TensorType& gradient = node.input(tensor.gradient);
-    const Shape& variable = node.input(tensor.variable).shape;
+    const Shape& variable = graph::ops::variable_type(node.producer(tensor.variable)).shape;
     tensors.push_back({.gradient_dtype = gradient.dtype, .elements = variable.elements()});
     tensors.back().decayed = tensor.decayed;
     if (variable.rank() > 0) {
@@ -123,81 +124,79 @@ Work prepare_update(const Facts& node, const Machine& machine) {
     }
     if (tensor.copy) tensors.back().copy_dtype = node.input(*tensor.copy).dtype;
   }
-  kernels::UpdateParams params{.dtype = node.attrs.get<DType>("T"),
-                               .reciprocal = node.attrs.get_or<bool>("reciprocal", false),
-                               .decay_by_rate = node.attrs.get_or<double>("weight_decay", 0),
-                               .nesterov = node.attrs.get_or<bool>("use_nesterov", false),
-                               .update_slots = node.attrs.get_or<bool>("update_slots", true)};
-  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+  kernels::UpdateParams params{.dtype = node.attrs().get<DType>("T"),
+                               .reciprocal = node.attrs().get_or<bool>("reciprocal", false),
+                               .decay_by_rate = node.attrs().get_or<double>("weight_decay", 0),
+                               .nesterov = node.attrs().get_or<bool>("use_nesterov", false),
+                               .update_slots = node.attrs().get_or<bool>("update_slots", true)};
+  return {[=, stream = context.stream()](const Args& a) mutable {
     for (std::size_t t = 0; t < tensors.size(); ++t) {
       const UpdateLayout::Tensor& from = layout.tensors[t];
-      tensors[t].variable = a.variable<void>(from.variable);
+      tensors[t].variable = a.in[from.variable].data;
       for (std::size_t i = 0; i < layout.slots; ++i) {
-        tensors[t].slots[i] = a.variable<void>(from.variable + 1 + i);
+        tensors[t].slots[i] = a.in[from.variable + 1 + i].data;
       }
-      tensors[t].gradient = a.in[from.gradient];
-      if (from.copy) tensors[t].copy = a.variable<void>(*from.copy);
+      tensors[t].gradient = a.in[from.gradient].data;
+      if (from.copy) tensors[t].copy = a.in[*from.copy].data;
     }
     params.tensors = tensors;
-    for (const auto& [scalar, input] : layout.scalars) params.scalars.*scalar = a.in[input];
-    params.updates = layout.updates ? a.input<std::int64_t>(*layout.updates) : nullptr;
-    params.ok = layout.ok ? a.input<bool>(*layout.ok) : nullptr;
+    for (const auto& [scalar, input] : layout.scalars) params.scalars.*scalar = a.in[input].data;
+    params.updates = layout.updates ? a.in[*layout.updates].as<std::int64_t>() : nullptr;
+    params.ok = layout.ok ? a.in[*layout.ok].as<bool>() : nullptr;
     update(stream, params);
   }};
 }
 
 /// The 16-bit copy of a float32 variable.
-Work prepare_cast_variable(const Facts& node, const Machine& machine) {
-  const Shape &from = node.input(0).shape, &to = node.output().shape;
+PreparedKernel prepare_cast_variable(const NodeView& node, const DeviceContext& context) {
+  const Shape &from = graph::ops::variable_type(node.producer(0)).shape, &to = node.output().shape;
   if (from != to) {
     kernels::CastRowsParams params{.to = node.output().dtype,
                                    .rows = from.elements(0, from.rank() - 1),
                                    .columns = from.back(),
                                    .padded = to.back()};
-    return {[=, stream = machine.stream()](const Addresses& a) mutable {
-      params.x = a.input<float>(0);
-      params.y = a.out[0];
+    return {[=, stream = context.stream()](const Args& a) mutable {
+      params.x = a.in[0].as<float>();
+      params.y = a.out[0].data;
       kernels::cast_rows(stream, params);
     }};
   }
   kernels::CastParams params{.from = DType::float32,
                              .to = node.output().dtype,
                              .elements = node.output().shape.elements()};
-  return {[=, stream = machine.stream()](const Addresses& a) mutable {
-    params.x = a.in[0];
-    params.y = a.out[0];
+  return {[=, stream = context.stream()](const Args& a) mutable {
+    params.x = a.in[0].data;
+    params.y = a.out[0].data;
     kernels::cast(stream, params);
   }};
 }
 
-Work prepare_assign(const Facts& node, const Machine& machine) {
+PreparedKernel prepare_assign(const NodeView& node, const DeviceContext& context) {
   const graph::TensorType& value = node.input(1);
   kernels::AssignParams params{.bytes = static_cast<std::size_t>(value.shape.elements()) *
                                         size_bytes(value.dtype)};
-  return {
-      [=, guard = node.inputs.size() > 2, stream = machine.stream()](const Addresses& a) mutable {
-        params.variable = a.variable<void>(0);
-        params.value = a.in[1];
-        params.ok = guard ? a.input<bool>(2) : nullptr;
-        kernels::assign(stream, params);
-      }};
+  return {[=, guard = node.inputs() > 2, stream = context.stream()](const Args& a) mutable {
+    params.variable = a.in[0].data;
+    params.value = a.in[1].data;
+    params.ok = guard ? a.in[2].as<bool>() : nullptr;
+    kernels::assign(stream, params);
+  }};
 }
 
-Work prepare_assign_add(const Facts& node, const Machine& machine) {
+PreparedKernel prepare_assign_add(const NodeView& node, const DeviceContext& context) {
   kernels::AssignAddParams params{.dtype = node.input(1).dtype,
                                   .elements = node.input(1).shape.elements()};
-  return {
-      [=, guard = node.inputs.size() > 2, stream = machine.stream()](const Addresses& a) mutable {
-        params.variable = a.variable<void>(0);
-        params.value = a.in[1];
-        params.ok = guard ? a.input<bool>(2) : nullptr;
-        kernels::assign_add(stream, params);
-      }};
+  return {[=, guard = node.inputs() > 2, stream = context.stream()](const Args& a) mutable {
+    params.variable = a.in[0].data;
+    params.value = a.in[1].data;
+    params.ok = guard ? a.in[2].as<bool>() : nullptr;
+    kernels::assign_add(stream, params);
+  }};
 }
 
-Work prepare_moving_averages(const Facts& node, const Machine& machine) {
-  const auto& momentum = node.attrs.get<std::vector<double>>("momentum");
-  const auto& share = node.attrs.get<std::vector<double>>("share");
+PreparedKernel prepare_moving_averages(const NodeView& node, const DeviceContext& context) {
+  const auto& momentum = node.attrs().get<std::vector<double>>("momentum");
+  const auto& share = node.attrs().get<std::vector<double>>("share");
   static_assert(kernels::MovingAveragesParams::k_max_tensors == graph::ops::k_max_averages);
   kernels::MovingAveragesParams params{.count = momentum.size()};
   for (std::size_t i = 0; i < params.count; ++i) {
@@ -205,89 +204,89 @@ Work prepare_moving_averages(const Facts& node, const Machine& machine) {
                             .momentum = static_cast<float>(momentum[i]),
                             .share = static_cast<float>(share[i])};
   }
-  return {[=, guard = node.attrs.get<bool>("guarded"), stream = machine.stream()](
-              const Addresses& a) mutable {
+  return {[=, guard = node.attrs().get<bool>("guarded"), stream = context.stream()](
+              const Args& a) mutable {
     for (std::size_t i = 0; i < params.count; ++i) {
-      params.tensors.at(i).average = a.variable<float>(i);
-      params.tensors.at(i).value = a.input<float>(params.count + i);
+      params.tensors.at(i).average = a.in[i].as<float>();
+      params.tensors.at(i).value = a.in[params.count + i].as<float>();
     }
-    params.ok = guard ? a.input<bool>(2 * params.count) : nullptr;
+    params.ok = guard ? a.in[2 * params.count].as<bool>() : nullptr;
     kernels::moving_averages(stream, params);
   }};
 }
 
-Work prepare_all_finite(const Facts& node, const Machine& machine) {
-  const bool unscaled = node.attrs.get<bool>("unscaled");
-  const bool reciprocal = node.attrs.get<bool>("reciprocal");
+PreparedKernel prepare_all_finite(const NodeView& node, const DeviceContext& context) {
+  const bool unscaled = node.attrs().get<bool>("unscaled");
+  const bool reciprocal = node.attrs().get<bool>("reciprocal");
   std::vector<kernels::CheckedTensor> tensors;
-  for (std::size_t i = 0; i + (unscaled ? 1 : 0) < node.inputs.size(); ++i) {
+  for (std::size_t i = 0; i + (unscaled ? 1 : 0) < node.inputs(); ++i) {
     const graph::TensorType& type = node.input(i);
     tensors.push_back({.dtype = type.dtype, .elements = type.shape.elements()});
   }
-  return {[=, &machine](const Addresses& a) mutable {
-    for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].x = a.in[i];
-    kernels::all_finite(machine.stream(),
+  return {[=, &context](const Args& a) mutable {
+    for (std::size_t i = 0; i < tensors.size(); ++i) tensors[i].x = a.in[i].data;
+    kernels::all_finite(context.stream(),
                         {.tensors = tensors,
-                         .unscale = unscaled ? a.input<float>(tensors.size()) : nullptr,
+                         .unscale = unscaled ? a.in[tensors.size()].as<float>() : nullptr,
                          .reciprocal = reciprocal,
-                         .ok = a.output<bool>(),
-                         .tickets = machine.tickets});
+                         .ok = a.out[0].as<bool>(),
+                         .tickets = context.tickets});
   }};
 }
 
-Work prepare_squared_norms(const Facts& node, const Machine& machine) {
+PreparedKernel prepare_squared_norms(const NodeView& node, const DeviceContext& context) {
   std::vector<kernels::SquaredTensor> tensors;
-  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+  for (std::size_t i = 0; i < node.outputs(); ++i) {
     const graph::TensorType& type = node.input(i);
     tensors.push_back({{.dtype = type.dtype, .elements = type.shape.elements()}});
   }
-  return {[=, &machine, unscaled = node.attrs.get<bool>("unscaled")](const Addresses& a) mutable {
+  return {[=, &context, unscaled = node.attrs().get<bool>("unscaled")](const Args& a) mutable {
             for (std::size_t i = 0; i < tensors.size(); ++i) {
-              tensors[i].x = a.in[i];
-              tensors[i].norm = static_cast<float*>(a.out[i]);
+              tensors[i].x = a.in[i].data;
+              tensors[i].norm = static_cast<float*>(a.out[i].data);
             }
-            kernels::squared_norms(machine.stream(),
-                                   {.tensors = tensors,
-                                    .unscale = unscaled ? a.input<float>(tensors.size()) : nullptr,
-                                    .workspace = a.workspace,
-                                    .tickets = machine.tickets});
+            kernels::squared_norms(
+                context.stream(),
+                {.tensors = tensors,
+                 .unscale = unscaled ? a.in[tensors.size()].as<float>() : nullptr,
+                 .workspace = a.workspace,
+                 .tickets = context.tickets});
           },
           kernels::squared_norms_workspace(tensors)};
 }
 
-Work prepare_loss_scale(const Facts& node, const Machine& machine) {
-  kernels::LossScaleParams params{.rule = graph::ops::LossScaleRule(node.attrs)};
-  return {
-      [=, counts = node.inputs.size() > 4, stream = machine.stream()](const Addresses& a) mutable {
-        if (counts) params.counter = a.variable<std::int64_t>(4);
-        params.scale = a.variable<float>(0);
-        params.good_steps = a.variable<std::int32_t>(1);
-        params.hysteresis_left = a.variable<std::int32_t>(2);
-        params.ok = a.input<bool>(3);
-        kernels::update_loss_scale(stream, params);
-      }};
+PreparedKernel prepare_loss_scale(const NodeView& node, const DeviceContext& context) {
+  kernels::LossScaleParams params{.rule = graph::ops::LossScaleRule(node.attrs())};
+  return {[=, counts = node.inputs() > 4, stream = context.stream()](const Args& a) mutable {
+    if (counts) params.counter = a.in[4].as<std::int64_t>();
+    params.scale = a.in[0].as<float>();
+    params.good_steps = a.in[1].as<std::int32_t>();
+    params.hysteresis_left = a.in[2].as<std::int32_t>();
+    params.ok = a.in[3].as<bool>();
+    kernels::update_loss_scale(stream, params);
+  }};
 }
 
-Work prepare_learning_rate(const Facts& node, const Machine& machine) {
-  const auto& boundaries = node.attrs.get<std::vector<std::int64_t>>("boundaries");
-  const auto& values = node.attrs.get<std::vector<double>>("values");
-  kernels::LearningRateParams params{.schedule = graph::ops::Schedule(node.attrs),
+PreparedKernel prepare_learning_rate(const NodeView& node, const DeviceContext& context) {
+  const auto& boundaries = node.attrs().get<std::vector<std::int64_t>>("boundaries");
+  const auto& values = node.attrs().get<std::vector<double>>("values");
+  kernels::LearningRateParams params{.schedule = graph::ops::Schedule(node.attrs()),
                                      .pieces = values.size()};
   require(values.size() <= params.values.size() && boundaries.size() <= params.boundaries.size(),
           "{} pieces of a learning rate",
           values.size());
   std::copy(boundaries.begin(), boundaries.end(), params.boundaries.begin());
   std::copy(values.begin(), values.end(), params.values.begin());
-  return {[=, stream = machine.stream()](const Addresses& a) mutable {
-    params.step = a.input<std::int64_t>(0);
-    params.rate = a.output<float>();
+  return {[=, stream = context.stream()](const Args& a) mutable {
+    params.step = a.in[0].as<std::int64_t>();
+    params.rate = a.out[0].as<float>();
     kernels::learning_rate(stream, params);
   }};
 }
 
 }  // namespace
 
-std::vector<Row> update_rows() {
+std::vector<Implementation> update_kernels() {
   return {
       {"cuda/all_finite", prepare_all_finite},
       {"cuda/assign", prepare_assign},

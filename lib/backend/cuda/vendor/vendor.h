@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/cuda/boundary.h"
+#include "backend/cuda/plugin.h"
 #include "backend/cuda/vendor/operations.h"
 #include "comm/communicator.h"
 
@@ -24,7 +24,7 @@ namespace halfstep::backend::cuda {
 using Stream = void*;
 
 /// Alignment of allocate(); a plan should align matrices, biases and workspaces to it.
-inline constexpr std::size_t k_alignment = boundary::k_alignment;
+inline constexpr std::size_t k_alignment = 256;
 
 enum class Failure : std::uint8_t {
   unavailable,    ///< no driver, no device, or one that is too old
@@ -44,31 +44,12 @@ class VendorError : public std::runtime_error {
   Failure failure_;
 };
 
-struct DeviceFacts {
-  std::string name;       ///< "NVIDIA H100 80GB HBM3"
-  std::string uuid = {};  ///< the same in all processes of the machine; "" of an emulated device
-  int capability = 0;     ///< 10 * major + minor: 90
-  int multiprocessors = 0;
-  std::size_t total_bytes = 0;
-  std::size_t l2_bytes = 0;
-};
-
-/// The installed components. Versions are "" for absent ones.
-struct Probe {
-  std::string why_not;  ///< "reason; remedy" when no device can be opened, else empty
-  std::string driver;   ///< highest CUDA version that the driver supports, "13.0"
-  std::string runtime;
-  std::string cublas, cudnn;
-  std::vector<DeviceFacts> devices;
-};
-
 const char* vendor_name();  ///< "cuda", or "emulated"
 /// Queries that open no device and never throw.
-Probe probe();
-std::string nccl_version();  ///< "2.28.9"; "" where the loader finds no NCCL
+DeviceProbe probe();
 
 /// A new id under which ranks join (ncclUniqueId). Errors: VendorError.
-using RankId = std::array<char, boundary::k_rank_id_bytes>;
+using RankId = std::array<char, 128>;
 RankId new_rank_id();
 
 enum class Autotune : std::uint8_t {
@@ -83,23 +64,11 @@ struct VendorOptions {
   std::size_t memory_limit = 0;  ///< limit on allocated bytes; 0: all device memory
 };
 
-/// Captured work that can be launched again as a whole.
-class CapturedGraph {
+/// An event of the stream.
+class StreamEvent : public Event {
  public:
-  virtual ~CapturedGraph() = default;
-  virtual std::size_t nodes() const = 0;
-  virtual void launch() = 0;
-};
-
-/// A point in the stream. Captured, it is recorded by each launch of the graph.
-class Event {
- public:
-  virtual ~Event() = default;
-  virtual void record() = 0;
   /// Blocks until the stream has passed the last record() that was not captured.
   virtual void wait() = 0;
-  /// Seconds of device time from `begin` to this one; both must have passed.
-  virtual double seconds_since(const Event& begin) const = 0;
 };
 
 /// An opened device. Used by one thread at a time.
@@ -113,7 +82,7 @@ class Vendor {
   virtual ~Vendor() = default;
   /// Makes it the device of the calling thread; needed in each thread that uses it.
   virtual void enter() = 0;
-  virtual const DeviceFacts& device() const = 0;
+  virtual const GpuInfo& device() const = 0;
   virtual Stream stream() = 0;
 
   // allocate() returns nullptr when memory does not suffice, and for 0 bytes.
@@ -132,7 +101,7 @@ class Vendor {
   virtual void synchronize() = 0;
   /// Whether the stream is idle; does not block. Errors: VendorError, also of sums over ranks.
   virtual bool idle() = 0;
-  virtual std::unique_ptr<Event> event() = 0;
+  virtual std::unique_ptr<StreamEvent> event() = 0;
   /// From here on calls are captured and not run; allocation, release and synchronize() are errors.
   virtual void begin_capture() = 0;
   virtual std::unique_ptr<CapturedGraph> end_capture() = 0;

@@ -20,20 +20,20 @@ namespace {
 
 using emulated::Queue;
 
-constexpr std::size_t k_total_bytes = std::size_t{4} << 30;
+constexpr std::size_t k_memory_bytes = std::size_t{4} << 30;
 // Uninitialized memory is NaN in every floating dtype.
 constexpr int k_garbage = 0xff;
 
-DeviceFacts facts() {
+GpuInfo facts() {
   return {.name = "emulated device",
-          .capability = 90,
+          .compute_capability = 90,
           .multiprocessors = 1,
-          .total_bytes = k_total_bytes};
+          .memory_bytes = k_memory_bytes};
 }
 
 using Clock = std::chrono::steady_clock;
 
-class EmulatedEvent final : public Event {
+class EmulatedEvent final : public StreamEvent {
  public:
   explicit EmulatedEvent(Queue& queue) : queue_(queue) {}
   void record() override {
@@ -79,7 +79,7 @@ class EmulatedGraph final : public CapturedGraph {
 class EmulatedVendor final : public Vendor {
  public:
   explicit EmulatedVendor(std::size_t limit) : facts_(facts()) {
-    if (limit > 0) facts_.total_bytes = std::min(facts_.total_bytes, limit);
+    if (limit > 0) facts_.memory_bytes = std::min(facts_.memory_bytes, limit);
   }
   EmulatedVendor(const EmulatedVendor&) = delete;
   EmulatedVendor& operator=(const EmulatedVendor&) = delete;
@@ -88,7 +88,7 @@ class EmulatedVendor final : public Vendor {
   }
 
   void enter() override {}
-  const DeviceFacts& device() const override { return facts_; }
+  const GpuInfo& device() const override { return facts_; }
   Stream stream() override { return &queue_; }
 
   void* allocate(std::size_t bytes) override {
@@ -112,7 +112,7 @@ class EmulatedVendor final : public Vendor {
     give_back(device);
   }
   Memory memory() const override {
-    return {.free = facts_.total_bytes - used_, .total = facts_.total_bytes};
+    return {.free = facts_.memory_bytes - used_, .total = facts_.memory_bytes};
   }
   void* allocate_host(std::size_t bytes) override {
     return bytes == 0 ? nullptr
@@ -150,7 +150,7 @@ class EmulatedVendor final : public Vendor {
     expect_no_capture("idle");
     return queue_.advance();
   }
-  std::unique_ptr<Event> event() override { return std::make_unique<EmulatedEvent>(queue_); }
+  std::unique_ptr<StreamEvent> event() override { return std::make_unique<EmulatedEvent>(queue_); }
   void begin_capture() override {
     expect_no_capture("begin_capture");
     queue_.begin_capture();
@@ -220,7 +220,7 @@ class EmulatedVendor final : public Vendor {
     queue_.push([=] { std::memmove(to, from, bytes); });
   }
 
-  DeviceFacts facts_;
+  GpuInfo facts_;
   Queue queue_;
   std::map<void*, std::size_t> blocks_;
   std::size_t used_ = 0;
@@ -233,16 +233,15 @@ class EmulatedVendor final : public Vendor {
 
 const char* vendor_name() { return "emulated"; }
 
-Probe probe() {
-  return {.why_not = {},
+DeviceProbe probe() {
+  return {.unavailable = {},
           .driver = "emulated",
           .runtime = "emulated",
           .cublas = "emulated",
           .cudnn = "emulated",
+          .nccl = "",
           .devices = {facts()}};
 }
-
-std::string nccl_version() { return ""; }
 
 std::unique_ptr<Vendor> open_vendor(const VendorOptions& options) {
   if (options.device != 0) {

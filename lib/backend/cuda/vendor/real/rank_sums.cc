@@ -162,12 +162,12 @@ void RankSums::abandon() noexcept {
   communicator_ = nullptr;
 }
 
-}  // namespace real
-
 std::string nccl_version() {
-  const int number = real::loaded().version;
-  return number == 0 ? "" : real::library_version(static_cast<std::size_t>(number));
+  const int number = loaded().version;
+  return number == 0 ? "" : library_version(static_cast<std::size_t>(number));
 }
+
+}  // namespace real
 
 RankId new_rank_id() {
   RankId id{};

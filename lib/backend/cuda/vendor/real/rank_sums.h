@@ -14,6 +14,9 @@ constexpr int k_nccl_success = 0, k_nccl_in_progress = 7;
 constexpr int k_nccl_sum = 0;
 constexpr int k_nccl_float16 = 6, k_nccl_float32 = 7, k_nccl_bfloat16 = 9;
 
+/// "2.28.9"; "" where the loader finds no NCCL. Never throws.
+std::string nccl_version();
+
 class RankSums {
  public:
   /// Joins the ranks on the current device; blocks until all have. The sums run on a stream of

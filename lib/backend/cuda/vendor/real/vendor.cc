@@ -18,6 +18,8 @@ using real::check;
 // CUDA 13 dropped Volta.
 constexpr int k_lowest_capability = CUDART_VERSION >= 13000 ? 75 : 70;
 
+constexpr const char* k_other_device = "use --device cpu";
+
 std::string uuid_text(const cudaUUID_t& uuid) {
   std::string text = "GPU-";
   for (const char byte : uuid.bytes)
@@ -25,57 +27,61 @@ std::string uuid_text(const cudaUUID_t& uuid) {
   return text;
 }
 
-DeviceFacts facts_of(int device) {
+GpuInfo facts_of(int device) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
   return {.name = properties.name,
           .uuid = uuid_text(properties.uuid),
-          .capability = 10 * properties.major + properties.minor,
+          .compute_capability = 10 * properties.major + properties.minor,
           .multiprocessors = properties.multiProcessorCount,
-          .total_bytes = properties.totalGlobalMem,
+          .memory_bytes = properties.totalGlobalMem,
           .l2_bytes = static_cast<std::size_t>(properties.l2CacheSize)};
 }
 
-std::string too_old(const DeviceFacts& facts) {
+std::string too_old(const GpuInfo& facts) {
   return fmt::format("{} has compute capability {}.{}, this build needs {}.{} or newer",
                      facts.name,
-                     facts.capability / 10,
-                     facts.capability % 10,
+                     facts.compute_capability / 10,
+                     facts.compute_capability % 10,
                      k_lowest_capability / 10,
                      k_lowest_capability % 10);
 }
 
-/// Probes the device; returns why there is none, or "". Fills in the versions found.
-std::string look(Probe& probe) {
+/// Fills in the versions and devices found; returns why no device can be used, if so.
+std::optional<Unavailable> find_devices(DeviceProbe& probe) {
   int driver = 0;
   int runtime = 0;
   check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
   check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
   probe.runtime = real::cuda_version(runtime);
   if (driver == 0) {
-    return "no NVIDIA driver was found (libcuda.so.1); install the driver of the GPU";
+    return Unavailable{"no NVIDIA driver was found (libcuda.so.1)",
+                       "install the driver of the GPU"};
   }
   probe.driver = real::cuda_version(driver);
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaErrorInsufficientDriver) {
-    return fmt::format("the NVIDIA driver knows CUDA {}, this build needs {}; update the driver",
-                       probe.driver,
-                       probe.runtime);
+    return Unavailable{
+        fmt::format(
+            "the NVIDIA driver knows CUDA {}, this build needs {}", probe.driver, probe.runtime),
+        "update the driver"};
   }
   if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0)) {
-    return "the NVIDIA driver finds no GPU; if there is one, look at CUDA_VISIBLE_DEVICES";
+    return Unavailable{"the NVIDIA driver finds no GPU",
+                       "if there is one, look at CUDA_VISIBLE_DEVICES"};
   }
   check(status, "cudaGetDeviceCount");
   for (int device = 0; device < count; ++device) probe.devices.push_back(facts_of(device));
   const bool usable =
-      std::any_of(probe.devices.begin(), probe.devices.end(), [](const DeviceFacts& facts) {
-        return facts.capability >= k_lowest_capability;
+      std::any_of(probe.devices.begin(), probe.devices.end(), [](const GpuInfo& facts) {
+        return facts.compute_capability >= k_lowest_capability;
       });
-  return usable ? "" : too_old(probe.devices.front());
+  if (usable) return std::nullopt;
+  return Unavailable{too_old(probe.devices.front()), k_other_device};
 }
 
-class RealEvent final : public Event {
+class RealEvent final : public StreamEvent {
  public:
   explicit RealEvent(cudaStream_t stream) : stream_(stream) {
     check(cudaEventCreate(&event_), "cudaEventCreate");
@@ -163,7 +169,7 @@ class RealVendor final : public Vendor {
   ~RealVendor() override { close(); }
 
   void enter() override { check(cudaSetDevice(index_), "cudaSetDevice"); }
-  const DeviceFacts& device() const override { return facts_; }
+  const GpuInfo& device() const override { return facts_; }
   Stream stream() override { return device_.stream; }
 
   void* allocate(std::size_t bytes) override {
@@ -223,7 +229,9 @@ class RealVendor final : public Vendor {
     check(status, "cudaStreamQuery");
     return true;
   }
-  std::unique_ptr<Event> event() override { return std::make_unique<RealEvent>(device_.stream); }
+  std::unique_ptr<StreamEvent> event() override {
+    return std::make_unique<RealEvent>(device_.stream);
+  }
   void begin_capture() override {
     check(cudaStreamBeginCapture(device_.stream, cudaStreamCaptureModeThreadLocal),
           "cudaStreamBeginCapture");
@@ -270,7 +278,7 @@ class RealVendor final : public Vendor {
     if (device_.stream != nullptr) cudaStreamDestroy(device_.stream);
   }
 
-  DeviceFacts facts_;
+  GpuInfo facts_;
   int index_;
   std::size_t limit_;
   real::Device device_;
@@ -283,28 +291,29 @@ class RealVendor final : public Vendor {
 
 const char* vendor_name() { return "cuda"; }
 
-Probe probe() {
-  Probe probe;
+DeviceProbe probe() {
+  DeviceProbe probe;
+  probe.nccl = real::nccl_version();
   probe.cublas = real::library_version(cublasLtGetVersion());
   probe.cudnn = real::library_version(cudnnGetVersion());
   try {
-    probe.why_not = look(probe);
+    probe.unavailable = find_devices(probe);
   } catch (const VendorError& e) {
-    probe.why_not = e.what();
+    probe.unavailable = Unavailable{e.what(), k_other_device};
   }
   return probe;
 }
 
 std::unique_ptr<Vendor> open_vendor(const VendorOptions& options) {
-  const Probe found = probe();
-  if (!found.why_not.empty()) throw VendorError(Failure::unavailable, found.why_not);
+  const DeviceProbe found = probe();
+  if (found.unavailable) throw VendorError(Failure::unavailable, found.unavailable->reason);
   if (options.device < 0 || options.device >= static_cast<int>(found.devices.size())) {
     throw VendorError(
         Failure::unavailable,
         fmt::format("no device {}: the driver finds {}", options.device, found.devices.size()));
   }
-  const DeviceFacts& facts = found.devices[static_cast<std::size_t>(options.device)];
-  if (facts.capability < k_lowest_capability) {
+  const GpuInfo& facts = found.devices[static_cast<std::size_t>(options.device)];
+  if (facts.compute_capability < k_lowest_capability) {
     throw VendorError(Failure::unavailable, too_old(facts));
   }
   check(cudaSetDevice(options.device), "cudaSetDevice");

@@ -8,7 +8,7 @@
 
 #include "backend/cuda/kernels/array.h"
 #include "backend/cuda/kernels/bias.h"
-#include "backend/cuda/plugin/library_product.h"
+#include "backend/cuda/plugin/library_matmul.h"
 #include "core/error.h"
 #include "graph/ops/window.h"
 
@@ -53,15 +53,15 @@ struct BatchOperand {
 
 /// The launch for a matmul without elements or terms, which the library does not accept; nothing
 /// for others.
-std::optional<Work> without_product(const MatmulKey& key,
-                                    const graph::TensorType& y,
-                                    const Machine& machine) {
+std::optional<PreparedKernel> without_matmul(const MatmulKey& key,
+                                             const graph::TensorType& y,
+                                             const DeviceContext& context) {
   if (y.shape.elements() > 0 && key.k > 0) return std::nullopt;
   const kernels::FillParams zero{.element_bytes = size_bytes(y.dtype),
                                  .elements = y.shape.elements()};
-  return Work{[=, stream = machine.stream()](const Addresses& a) {
+  return PreparedKernel{[=, stream = context.stream()](const Args& a) {
     kernels::FillParams params = zero;
-    params.y = a.out[0];
+    params.y = a.out[0].data;
     kernels::fill(stream, params);
   }};
 }
@@ -74,17 +74,17 @@ Shape library_filter(const graph::ops::ConvGeometry& g) {
   return {g.outputs, g.window.height.size, g.window.width.size, g.group_inputs};
 }
 
-Work prepare_matmul(const Facts& node, const Machine& machine) {
-  const MatmulKey key = product_key(node.input(0),
-                                    node.input(1),
-                                    node.attrs.get<bool>("transpose_a"),
-                                    node.attrs.get<bool>("transpose_b"),
-                                    node.output(),
-                                    machine);
-  if (const auto work = without_product(key, node.output(), machine)) return *work;
-  const auto product = LibraryProduct::get(key, machine);
-  return {[product](const Addresses& a) {
-            product->run({.a = a.in[0], .b = a.in[1], .c = a.out[0]}, a.workspace);
+PreparedKernel prepare_matmul(const NodeView& node, const DeviceContext& context) {
+  const MatmulKey key = matmul_key(node.input(0),
+                                   node.input(1),
+                                   node.attrs().get<bool>("transpose_a"),
+                                   node.attrs().get<bool>("transpose_b"),
+                                   node.output(),
+                                   context);
+  if (const auto work = without_matmul(key, node.output(), context)) return *work;
+  const auto product = LibraryMatmul::get(key, context);
+  return {[product](const Args& a) {
+            product->run({.a = a.in[0].data, .b = a.in[1].data, .c = a.out[0].data}, a.workspace);
           },
           product->workspace_bytes(),
           product->algorithm(),
@@ -93,23 +93,23 @@ Work prepare_matmul(const Facts& node, const Machine& machine) {
 
 /// One library call; an operand whose matrices are not evenly spaced is materialized first, because
 /// the library needs a constant stride and aligned matrices.
-Work prepare_batch_matmul(const Facts& node, const Machine& machine) {
+PreparedKernel prepare_batch_matmul(const NodeView& node, const DeviceContext& context) {
   const graph::TensorType &x = node.input(0), &y = node.input(1), &z = node.output();
-  MatmulKey key =
-      product_key(x, y, node.attrs.get<bool>("adj_x"), node.attrs.get<bool>("adj_y"), z, machine);
-  if (const auto work = without_product(key, z, machine)) return *work;
+  MatmulKey key = matmul_key(
+      x, y, node.attrs().get<bool>("adj_x"), node.attrs().get<bool>("adj_y"), z, context);
+  if (const auto work = without_matmul(key, z, context)) return *work;
   const Shape batch = batch_of(z.shape);
   const BatchOperand a(x, batch, 0), b(y, batch, a.workspace_bytes);
   key.batch = batch.elements();
   key.stride_a = a.stride;
   key.stride_b = b.stride;
   key.stride_c = key.m * key.n;
-  const auto product = LibraryProduct::get(key, machine);
+  const auto product = LibraryMatmul::get(key, context);
   const std::size_t copies = a.workspace_bytes + b.workspace_bytes;
-  return {[=, stream = machine.stream()](const Addresses& at) {
-            product->run({.a = a.place(stream, at.in[0], at.workspace),
-                          .b = b.place(stream, at.in[1], at.workspace),
-                          .c = at.out[0]},
+  return {[=, stream = context.stream()](const Args& at) {
+            product->run({.a = a.place(stream, at.in[0].data, at.workspace),
+                          .b = b.place(stream, at.in[1].data, at.workspace),
+                          .c = at.out[0].data},
                          at.workspace + copies);
           },
           copies + product->workspace_bytes(),
@@ -126,24 +126,27 @@ std::string epilogue_text(const ConvKey& key, bool separate) {
 
 /// The shape of an operand: that of input `i`, or, for the operand that a gradient computes, the
 /// elements of this input.
-Shape operand_shape(const Facts& node, std::size_t i) {
-  const auto& sizes = node.constants.at(i);
+Shape operand_shape(const NodeView& node, std::size_t i) {
+  const auto sizes = node.constant(i);
   return sizes ? Shape(*sizes) : node.input(i).shape;
 }
 
 /// The workspace begins with the filter in the library's layout.
-Work prepare_convolution(const Facts& node, const Machine& machine) {
-  ConvKey key = conv_key(
-      node.op, node.attrs, operand_shape(node, 0), operand_shape(node, 1), node.output().dtype);
-  key.float32 = machine.float32;
-  key.deterministic = machine.deterministic;
-  std::shared_ptr<Convolution> convolution = machine.vendor.convolution(key);
+PreparedKernel prepare_convolution(const NodeView& node, const DeviceContext& context) {
+  ConvKey key = conv_key(node.node.op,
+                         node.attrs(),
+                         operand_shape(node, 0),
+                         operand_shape(node, 1),
+                         node.output().dtype);
+  key.float32 = context.float32;
+  key.deterministic = context.deterministic;
+  std::shared_ptr<Convolution> convolution = context.vendor.convolution(key);
   // Where the library has no engine for the bias, it is added to the rounded result.
   const bool adds_bias = convolution == nullptr && key.bias;
   if (adds_bias) {
     ConvKey plain = key;
     plain.bias = plain.relu = false;
-    convolution = machine.vendor.convolution(plain);
+    convolution = context.vendor.convolution(plain);
   }
   require(convolution != nullptr, "no library has {}", to_string(key));
   kernels::BiasAddParams bias{.dtype = key.dtype,
@@ -159,27 +162,27 @@ Work prepare_convolution(const Facts& node, const Machine& machine) {
                                                  : kernels::map_of_transpose(stored, k_to_library)};
   const std::size_t filter_bytes =
       aligned(static_cast<std::size_t>(wanted.elements()) * order.element_bytes);
-  return {[=, stream = machine.stream()](const Addresses& a) mutable {
+  return {[=, stream = context.stream()](const Args& a) mutable {
             if (!writes_filter) {
-              order.x = a.in[1];
+              order.x = a.in[1].data;
               order.y = a.workspace;
               kernels::copy(stream, order);
             }
             const bool writes_x = key.kind == ConvKind::input_gradient;
             const bool writes_y = key.kind == ConvKind::forward;
-            convolution->run({.x = writes_x ? a.out[0] : a.variable<void>(0),
+            convolution->run({.x = writes_x ? a.out[0].data : a.in[0].data,
                               .filter = a.workspace,
-                              .y = writes_y ? a.out[0] : a.variable<void>(2),
-                              .bias = key.bias && !adds_bias ? a.in[2] : nullptr},
+                              .y = writes_y ? a.out[0].data : a.in[2].data,
+                              .bias = key.bias && !adds_bias ? a.in[2].data : nullptr},
                              a.workspace + filter_bytes);
             if (adds_bias) {
-              bias.x = bias.y = a.out[0];
-              bias.bias = a.in[2];
+              bias.x = bias.y = a.out[0].data;
+              bias.bias = a.in[2].data;
               kernels::bias_add(stream, bias);
             }
             if (writes_filter) {
               order.x = a.workspace;
-              order.y = a.out[0];
+              order.y = a.out[0].data;
               kernels::copy(stream, order);
             }
           },
@@ -191,7 +194,7 @@ Work prepare_convolution(const Facts& node, const Machine& machine) {
 
 }  // namespace
 
-std::vector<Row> product_rows() {
+std::vector<Implementation> matmul_kernels() {
   return {
       {"cublaslt/matmul", prepare_matmul},
       {"cublaslt/batch_matmul", prepare_batch_matmul},

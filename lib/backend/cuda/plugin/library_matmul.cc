@@ -1,4 +1,4 @@
-#include "backend/cuda/plugin/library_product.h"
+#include "backend/cuda/plugin/library_matmul.h"
 
 #include <fmt/format.h>
 
@@ -43,12 +43,12 @@ struct PaddedOperands {
 
 }  // namespace
 
-MatmulKey product_key(const graph::TensorType& a,
-                      const graph::TensorType& b,
-                      bool transpose_a,
-                      bool transpose_b,
-                      const graph::TensorType& y,
-                      const Machine& machine) {
+MatmulKey matmul_key(const graph::TensorType& a,
+                     const graph::TensorType& b,
+                     bool transpose_a,
+                     bool transpose_b,
+                     const graph::TensorType& y,
+                     const DeviceContext& context) {
   const std::size_t last = a.shape.rank() - 1;
   return {.m = y.shape[y.shape.rank() - 2],
           .n = y.shape.back(),
@@ -57,7 +57,7 @@ MatmulKey product_key(const graph::TensorType& a,
           .transpose_b = transpose_b,
           .in = b.dtype,
           .out = y.dtype,
-          .float32 = machine.float32};
+          .float32 = context.float32};
 }
 
 std::string algorithm_text(const std::string& chosen, std::size_t workspace_bytes) {
@@ -70,28 +70,30 @@ std::size_t aligned(std::size_t bytes) {
   return (bytes + k_alignment - 1) / k_alignment * k_alignment;
 }
 
-LibraryProduct::LibraryProduct(const MatmulKey& key, const Machine& machine)
+LibraryMatmul::LibraryMatmul(const MatmulKey& key, const DeviceContext& context)
     : key_(key),
       padding_(padding_of(key)),
-      product_(machine.vendor.matmul(padding_ ? padding_->key : key)),
-      stream_(machine.stream()) {
+      product_(context.vendor.matmul(padding_ ? padding_->key : key)),
+      stream_(context.stream()) {
   if (product_ || !padding_) return;
   padding_.reset();
-  product_ = machine.vendor.matmul(key);
+  product_ = context.vendor.matmul(key);
 }
 
-std::shared_ptr<LibraryProduct> LibraryProduct::find(const MatmulKey& key, const Machine& machine) {
-  std::shared_ptr<LibraryProduct> product(new LibraryProduct(key, machine));
+std::shared_ptr<LibraryMatmul> LibraryMatmul::find(const MatmulKey& key,
+                                                   const DeviceContext& context) {
+  std::shared_ptr<LibraryMatmul> product(new LibraryMatmul(key, context));
   return product->product_ ? product : nullptr;
 }
 
-std::shared_ptr<LibraryProduct> LibraryProduct::get(const MatmulKey& key, const Machine& machine) {
-  std::shared_ptr<LibraryProduct> product = find(key, machine);
+std::shared_ptr<LibraryMatmul> LibraryMatmul::get(const MatmulKey& key,
+                                                  const DeviceContext& context) {
+  std::shared_ptr<LibraryMatmul> product = find(key, context);
   require(product != nullptr, "no library has {}", to_string(key));
   return product;
 }
 
-std::size_t LibraryProduct::workspace_bytes() const {
+std::size_t LibraryMatmul::workspace_bytes() const {
   std::size_t bytes = product_->workspace_bytes();
   if (!padding_) return bytes;
   const PaddedOperands padded(key_, padding_->key);
@@ -102,7 +104,7 @@ std::size_t LibraryProduct::workspace_bytes() const {
   return bytes;
 }
 
-std::string LibraryProduct::algorithm() const {
+std::string LibraryMatmul::algorithm() const {
   std::string text = algorithm_text(product_->description(), product_->workspace_bytes());
   if (padding_) {
     const MatmulKey& large = padding_->key;
@@ -111,12 +113,12 @@ std::string LibraryProduct::algorithm() const {
   return text;
 }
 
-void LibraryProduct::run(const Matmul::Operands& operands, std::byte* workspace) const {
+void LibraryMatmul::run(const Matmul::Operands& operands, std::byte* workspace) const {
   if (padding_) return run_padded(operands, workspace);
   product_->run(operands, workspace);
 }
 
-void LibraryProduct::run_padded(Matmul::Operands operands, std::byte* workspace) const {
+void LibraryMatmul::run_padded(Matmul::Operands operands, std::byte* workspace) const {
   const PaddedOperands padded(key_, padding_->key);
   const auto take = [&](const PaddedOperand& operand) {
     std::byte* place = workspace;

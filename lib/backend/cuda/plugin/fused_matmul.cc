@@ -8,7 +8,7 @@
 #include "backend/cuda/kernels/bias.h"
 #include "backend/cuda/kernels/elementwise.h"
 #include "backend/cuda/kernels/narrow_gradient.h"
-#include "backend/cuda/plugin/library_product.h"
+#include "backend/cuda/plugin/library_matmul.h"
 #include "backend/cuda/vendor/matmul_padding.h"
 #include "backend/functions/activation.h"
 #include "core/error.h"
@@ -19,7 +19,7 @@ namespace {
 
 /// The launches of a node in order; run() fills in the addresses.
 struct Parts {
-  std::shared_ptr<LibraryProduct> product;
+  std::shared_ptr<LibraryMatmul> product;
   Epilogue epilogue = Epilogue::none;  ///< the part that the library's epilogue does
   bool adds_bias = false;              ///< by an own kernel
   bool relu = false;                   ///< in the same kernel
@@ -53,55 +53,55 @@ bool masks_by_own_kernel(const MatmulKey& key) {
 
 /// Whether the library implements both matmuls that share a mask; both call this and get the same
 /// answer.
-bool library_masks(const MatmulKey& key, std::int64_t partner_k, const Machine& machine) {
+bool library_masks(const MatmulKey& key, std::int64_t partner_k, const DeviceContext& context) {
   if (masks_by_own_kernel(key)) return false;
   const Epilogue own =
       key.epilogue == Epilogue::bias_relu_mask ? key.epilogue : Epilogue::relu_gradient;
-  return LibraryProduct::find(with(key, own), machine) != nullptr &&
-         LibraryProduct::find(partner_of(key, partner_k), machine) != nullptr;
+  return LibraryMatmul::find(with(key, own), context) != nullptr &&
+         LibraryMatmul::find(partner_of(key, partner_k), context) != nullptr;
 }
 
 /// Chooses the first of these epilogues that the library supports; none, the plain matmul, is last.
 void choose(Parts& parts,
             const MatmulKey& key,
             std::initializer_list<Epilogue> wishes,
-            const Machine& machine) {
+            const DeviceContext& context) {
   for (const Epilogue wish : wishes) {
-    parts.product = LibraryProduct::find(with(key, wish), machine);
+    parts.product = LibraryMatmul::find(with(key, wish), context);
     parts.epilogue = wish;
     if (parts.product) return;
   }
-  parts.product = LibraryProduct::get(with(key, Epilogue::none), machine);
+  parts.product = LibraryMatmul::get(with(key, Epilogue::none), context);
   parts.epilogue = Epilogue::none;
 }
 
-Parts forward(const MatmulKey& key, bool masks, const Machine& machine) {
+Parts forward(const MatmulKey& key, bool masks, const DeviceContext& context) {
   Parts parts;
   parts.relu = key.epilogue != Epilogue::bias;
   if (masks) {
-    choose(parts, key, {Epilogue::bias_relu_mask}, machine);
+    choose(parts, key, {Epilogue::bias_relu_mask}, context);
   } else {
-    choose(parts, key, {parts.relu ? Epilogue::bias_relu : Epilogue::bias}, machine);
+    choose(parts, key, {parts.relu ? Epilogue::bias_relu : Epilogue::bias}, context);
   }
   parts.adds_bias = parts.epilogue == Epilogue::none;
   return parts;
 }
 
-Parts backward(const MatmulKey& key, bool masks, const Machine& machine) {
+Parts backward(const MatmulKey& key, bool masks, const DeviceContext& context) {
   Parts parts;
   const bool sums = key.epilogue == Epilogue::relu_gradient_bias_gradient;
   if (!masks) {
-    choose(parts, key, {}, machine);
+    choose(parts, key, {}, context);
   } else if (sums) {
-    choose(parts, key, {Epilogue::relu_gradient_bias_gradient, Epilogue::relu_gradient}, machine);
+    choose(parts, key, {Epilogue::relu_gradient_bias_gradient, Epilogue::relu_gradient}, context);
   } else {
-    choose(parts, key, {Epilogue::relu_gradient}, machine);
+    choose(parts, key, {Epilogue::relu_gradient}, context);
   }
   const bool own_mask = parts.epilogue == Epilogue::none;
   if (own_mask && !sums) parts.mask = kernels::binary_of(functions::ReluGrad::op);
   if (sums && parts.epilogue != Epilogue::relu_gradient_bias_gradient) {
     parts.masks_in_sums = own_mask;
-    parts.sums = {.dtype = key.out, .outer = key.m, .channels = key.n, .tickets = machine.tickets};
+    parts.sums = {.dtype = key.out, .outer = key.m, .channels = key.n, .tickets = context.tickets};
   }
   return parts;
 }
@@ -110,20 +110,20 @@ Parts backward(const MatmulKey& key, bool masks, const Machine& machine) {
 /// but the plain matmul with them. On an H200 a step of gru_rows takes 138 us longer in
 /// bfloat16 than in float16; the weight gradient of its projections, 28 x 384 x 3584, is the launch
 /// for which cuBLASLt chose such an algorithm.
-bool misses_tensor_cores(const LibraryProduct& fused,
+bool misses_tensor_cores(const LibraryMatmul& fused,
                          const MatmulKey& key,
-                         const Machine& machine) {
+                         const DeviceContext& context) {
   constexpr std::int64_t k_multiplications = 1 << 22;
   return is_half(key.in) && key.m * key.n * key.k >= k_multiplications &&
          !fused.uses_tensor_cores() &&
-         LibraryProduct::get(with(key, Epilogue::none), machine)->uses_tensor_cores();
+         LibraryMatmul::get(with(key, Epilogue::none), context)->uses_tensor_cores();
 }
 
 /// Whether an own kernel computes the gradient of a dense layer's weights and bias, for which the
 /// library has no tensor cores: for 1,024 rows, 128 inputs and ten classes it took 47 us in
 /// bfloat16 on an H200, and the kernel 16. In float16 the library took 15, and for 8,192 rows and
 /// 4,096 inputs padded copies take 28 and the kernel 55 to 65.
-bool is_narrow(const MatmulKey& key, const LibraryProduct& product) {
+bool is_narrow(const MatmulKey& key, const LibraryMatmul& product) {
   using Params = kernels::NarrowGradientParams;
   constexpr std::int64_t k_elements = 1 << 17;
   const std::int64_t column_blocks = key.m / Params::k_multiple;  // an upper bound
@@ -133,17 +133,17 @@ bool is_narrow(const MatmulKey& key, const LibraryProduct& product) {
          key.m * key.k >= k_elements;
 }
 
-Work prepare_narrow_gradient(const MatmulKey& key, const Machine& machine) {
+PreparedKernel prepare_narrow_gradient(const MatmulKey& key, const DeviceContext& context) {
   kernels::NarrowGradientParams params{.dtype = key.in,
                                        .rows = key.k,
                                        .inputs = key.m,
                                        .outputs = key.n,
-                                       .tickets = machine.tickets};
-  return {[=, stream = machine.stream()](const Addresses& a) mutable {
-            params.x = a.in[0];
-            params.dy = a.in[1];
-            params.dw = a.out[0];
-            params.dbias = a.out[1];
+                                       .tickets = context.tickets};
+  return {[=, stream = context.stream()](const Args& a) mutable {
+            params.x = a.in[0].data;
+            params.dy = a.in[1].data;
+            params.dw = a.out[0].data;
+            params.dbias = a.out[1].data;
             params.workspace = a.workspace;
             kernels::narrow_gradient(stream, params);
           },
@@ -152,29 +152,29 @@ Work prepare_narrow_gradient(const MatmulKey& key, const Machine& machine) {
           false};
 }
 
-Parts weights(const MatmulKey& key, const Machine& machine) {
+Parts weights(const MatmulKey& key, const DeviceContext& context) {
   Parts parts;
-  choose(parts, key, {Epilogue::sums_of_b}, machine);
-  if (parts.epilogue != Epilogue::none && misses_tensor_cores(*parts.product, key, machine)) {
-    choose(parts, key, {}, machine);
+  choose(parts, key, {Epilogue::sums_of_b}, context);
+  if (parts.epilogue != Epilogue::none && misses_tensor_cores(*parts.product, key, context)) {
+    choose(parts, key, {}, context);
   }
   if (parts.epilogue == Epilogue::none) {
-    parts.sums = {.dtype = key.in, .outer = key.k, .channels = key.n, .tickets = machine.tickets};
+    parts.sums = {.dtype = key.in, .outer = key.k, .channels = key.n, .tickets = context.tickets};
   }
   return parts;
 }
 
-Parts parts_of(const MatmulKey& key, std::int64_t partner_k, const Machine& machine) {
+Parts parts_of(const MatmulKey& key, std::int64_t partner_k, const DeviceContext& context) {
   switch (key.epilogue) {
     case Epilogue::bias_relu_mask:
-      return forward(key, library_masks(key, partner_k, machine), machine);
+      return forward(key, library_masks(key, partner_k, context), context);
     case Epilogue::relu_gradient:
     case Epilogue::relu_gradient_bias_gradient:
-      return backward(key, library_masks(key, partner_k, machine), machine);
+      return backward(key, library_masks(key, partner_k, context), context);
     case Epilogue::sums_of_b:
-      return weights(key, machine);
+      return weights(key, context);
     default:
-      return forward(key, false, machine);
+      return forward(key, false, context);
   }
 }
 
@@ -185,32 +185,32 @@ std::string epilogue_text(Epilogue wanted, Epilogue fused) {
   return fmt::format(", {} fused, the rest of {} by own kernels", name(fused), name(wanted));
 }
 
-Work prepare_fused_product(const Facts& node, const Machine& machine) {
-  MatmulKey key = product_key(node.input(0),
-                              node.input(1),
-                              node.attrs.get<bool>("transpose_a"),
-                              node.attrs.get<bool>("transpose_b"),
-                              node.output(),
-                              machine);
-  key.epilogue = epilogue_named(node.attrs.get<std::string>("epilogue"));
-  Parts parts = parts_of(key, node.attrs.get<std::int64_t>("partner_k"), machine);
-  if (is_narrow(key, *parts.product)) return prepare_narrow_gradient(key, machine);
+PreparedKernel prepare_fused_matmul(const NodeView& node, const DeviceContext& context) {
+  MatmulKey key = matmul_key(node.input(0),
+                             node.input(1),
+                             node.attrs().get<bool>("transpose_a"),
+                             node.attrs().get<bool>("transpose_b"),
+                             node.output(),
+                             context);
+  key.epilogue = epilogue_named(node.attrs().get<std::string>("epilogue"));
+  Parts parts = parts_of(key, node.attrs().get<std::int64_t>("partner_k"), context);
+  if (is_narrow(key, *parts.product)) return prepare_narrow_gradient(key, context);
   const std::size_t product_bytes = aligned(parts.product->workspace_bytes());
   const std::size_t sum_bytes = parts.sums ? kernels::bias_grad_workspace(*parts.sums) : 0;
   const graph::ops::FusedEpilogue& epilogue = traits_of(key.epilogue);
-  return {[=, stream = machine.stream()](const Addresses& a) {
-            void* const c = a.out[0];
-            Matmul::Operands operands{.a = a.in[0], .b = a.in[1], .c = c};
-            if (epilogue.bias) operands.bias = a.variable<void>(2);
-            if (epilogue.sums) operands.bias = a.out[1];
-            if (epilogue.reads_mask) operands.mask = a.variable<void>(2);
-            if (epilogue.writes_mask) operands.mask = a.out[1];
+  return {[=, stream = context.stream()](const Args& a) {
+            void* const c = a.out[0].data;
+            Matmul::Operands operands{.a = a.in[0].data, .b = a.in[1].data, .c = c};
+            if (epilogue.bias) operands.bias = a.in[2].data;
+            if (epilogue.sums) operands.bias = a.out[1].data;
+            if (epilogue.reads_mask) operands.mask = a.in[2].data;
+            if (epilogue.writes_mask) operands.mask = a.out[1].data;
             parts.product->run(operands, a.workspace);
             if (parts.adds_bias) {
               kernels::bias_add(stream,
                                 {.dtype = key.out,
                                  .x = c,
-                                 .bias = a.in[2],
+                                 .bias = a.in[2].data,
                                  .y = c,
                                  .outer = key.m,
                                  .channels = key.n,
@@ -221,7 +221,7 @@ Work prepare_fused_product(const Facts& node, const Machine& machine) {
               parts.mask(stream,
                          {.dtype = key.out,
                           .a = c,
-                          .b = a.in[3],
+                          .b = a.in[3].data,
                           .y = c,
                           .a_shape = shape,
                           .b_shape = shape,
@@ -229,12 +229,12 @@ Work prepare_fused_product(const Facts& node, const Machine& machine) {
             }
             if (parts.sums) {
               kernels::BiasGradParams params = *parts.sums;
-              params.dy = epilogue.reads_mask ? c : a.in[1];
+              params.dy = epilogue.reads_mask ? c : a.in[1].data;
               if (parts.masks_in_sums) {
-                params.features = a.in[3];
+                params.features = a.in[3].data;
                 params.masked = c;
               }
-              params.dbias = a.out[1];
+              params.dbias = a.out[1].data;
               params.workspace = a.workspace + product_bytes;
               kernels::bias_grad(stream, params);
             }
@@ -246,9 +246,9 @@ Work prepare_fused_product(const Facts& node, const Machine& machine) {
 
 }  // namespace
 
-std::vector<Row> fused_product_rows() {
+std::vector<Implementation> fused_matmul_kernels() {
   return {
-      {"cublaslt/fused_matmul", prepare_fused_product},
+      {"cublaslt/fused_matmul", prepare_fused_matmul},
   };
 }
 

@@ -10,12 +10,12 @@
 namespace halfstep::backend::cuda::plugin {
 
 /// The matmul of the last two axes of `a` and `b`, either of which may be stored transposed.
-MatmulKey product_key(const graph::TensorType& a,
-                      const graph::TensorType& b,
-                      bool transpose_a,
-                      bool transpose_b,
-                      const graph::TensorType& y,
-                      const Machine& machine);
+MatmulKey matmul_key(const graph::TensorType& a,
+                     const graph::TensorType& b,
+                     bool transpose_a,
+                     bool transpose_b,
+                     const graph::TensorType& y,
+                     const DeviceContext& context);
 
 /// The description of an algorithm, and its workspace.
 std::string algorithm_text(const std::string& chosen, std::size_t workspace_bytes);
@@ -25,12 +25,12 @@ std::size_t aligned(std::size_t bytes);
 
 /// The library's matmul. Operands with rows that are no multiple of 16 bytes are copied to padded
 /// ones where that pays.
-class LibraryProduct {
+class LibraryMatmul {
  public:
   /// nullptr when the library does not support the key.
-  static std::shared_ptr<LibraryProduct> find(const MatmulKey& key, const Machine& machine);
+  static std::shared_ptr<LibraryMatmul> find(const MatmulKey& key, const DeviceContext& context);
   /// Errors: InternalError when the library does not support the key.
-  static std::shared_ptr<LibraryProduct> get(const MatmulKey& key, const Machine& machine);
+  static std::shared_ptr<LibraryMatmul> get(const MatmulKey& key, const DeviceContext& context);
 
   std::size_t workspace_bytes() const;
   /// The library's algorithm, its workspace and the padding.
@@ -40,7 +40,7 @@ class LibraryProduct {
   void run(const Matmul::Operands& operands, std::byte* workspace) const;
 
  private:
-  LibraryProduct(const MatmulKey& key, const Machine& machine);
+  LibraryMatmul(const MatmulKey& key, const DeviceContext& context);
   void run_padded(Matmul::Operands operands, std::byte* workspace) const;
 
   MatmulKey key_;
