@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <ostream>
 #include <sstream>
 #include <string_view>
@@ -73,22 +74,22 @@ TEST_CASE("progress: a terminal shows rate, time, rate of learning, scale and sk
   REQUIRE(end.exit_code == 0);
   const std::vector<std::string> lines = redrawn(end.out);
   REQUIRE(lines.size() > 1);
-  const std::string& line = lines[lines.size() / 2];
-  CAPTURE(line);
-  for (std::string_view part : {"epoch ",
-                                "[=",
-                                "/1024",
-                                "loss ",
-                                "accuracy ",
-                                " samples/s",
-                                " elapsed",
-                                "ETA 0:",
-                                "lr 0.001",
-                                "scale ",
-                                "skipped "}) {
-    CAPTURE(part);
-    CHECK(holds(line, part));
-  }
+  // The first lines of an epoch lack some of them, on a busy machine most lines.
+  const auto shows_all = [](const std::string& line) {
+    constexpr std::array<std::string_view, 11> k_parts{"epoch ",
+                                                       "[=",
+                                                       "/1024",
+                                                       "loss ",
+                                                       "accuracy ",
+                                                       " samples/s",
+                                                       " elapsed",
+                                                       "ETA 0:",
+                                                       "lr 0.001",
+                                                       "scale ",
+                                                       "skipped "};
+    return std::ranges::all_of(k_parts, [&](std::string_view part) { return holds(line, part); });
+  };
+  CHECK(std::ranges::any_of(lines, shows_all));
   for (const std::string& any : lines) CHECK(any.size() < 200);
   // The line of an epoch stays.
   CHECK(holds(end.out, "epoch 1/8  1024 steps"));
