@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "backend/cuda/rows.h"
+#include "backend/cuda/kernel_table.h"
 #include "core/files.h"
 #include "graph/text.h"
 #include "plan/pipeline.h"
@@ -44,7 +44,7 @@ report::PassesReport run_passes(const train::Session& session,
   if (gpu.empty()) {
     plan::lower(step.graph, session.backend(), lowering);
   } else {
-    plan::lower(step.graph, backend::cuda::pretend(report::compute_capability(gpu)), lowering);
+    plan::lower(step.graph, backend::cuda::absent_gpu(report::compute_capability(gpu)), lowering);
   }
   return report;
 }

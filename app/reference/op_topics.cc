@@ -6,7 +6,7 @@
 #include <set>
 
 #include "backend/cpu/kernels.h"
-#include "backend/cuda/rows.h"
+#include "backend/cuda/kernel_table.h"
 #include "core/ranges.h"
 #include "graph/ops/ops.h"
 #include "precision/lists.h"
@@ -88,7 +88,7 @@ Entry op_entry(const graph::OpDef& op) {
   entry.facts.push_back({"lists", lists_text(op.name)});
   entry.facts.push_back({"gradient", op.gradient == nullptr ? "none" : "yes"});
   entry.facts.push_back({"on a CPU", kernels_text(backend::cpu::all_kernels(), op.name)});
-  entry.facts.push_back({"on a GPU", kernels_text(backend::cuda::rows(), op.name)});
+  entry.facts.push_back({"on a GPU", kernels_text(backend::cuda::kernel_table(), op.name)});
   return entry;
 }
 

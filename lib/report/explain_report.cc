@@ -7,7 +7,7 @@
 #include <set>
 
 #include "backend/cost_model.h"
-#include "backend/cuda/rows.h"
+#include "backend/cuda/kernel_table.h"
 #include "core/ranges.h"
 #include "graph/op_handles.h"
 #include "graph/ops/elementwise.h"
@@ -81,7 +81,7 @@ constexpr graph::OpHandle k_arg_max{"ArgMax"};
 class PretendedStep {
  public:
   PretendedStep(const std::string& gpu, const train::Session& session)
-      : backend_(backend::cuda::pretend(compute_capability(gpu))) {
+      : backend_(backend::cuda::absent_gpu(compute_capability(gpu))) {
     backend_.capabilities.ranks = session.backend().capabilities.ranks;
     lowered_ = plan::lower(session.prepared().graph, backend_, session.lowering()).graph;
   }

@@ -88,7 +88,7 @@ std::optional<StepPrediction> predict_step(const Graph& lowered,
     const NodeWork work = graph::node_work(lowered, node);
     const std::int64_t nodes = backend::cuda::graph_nodes(lowered, node, kernel);
     const DType compute = dtype_named(row.compute_dtype).value_or(DType::float32);
-    const double rate = backend::cuda::product_rate(lowered, node, kernel, compute, tf32, *rates);
+    const double rate = backend::cuda::multiply_rate(lowered, node, kernel, compute, tf32, *rates);
     const double seconds = backend::cuda::predicted_seconds(work, nodes, rate, *rates);
     prediction.launches.insert(prediction.launches.end() - 1,
                                {row.name,

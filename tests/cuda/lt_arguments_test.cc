@@ -10,19 +10,19 @@
 
 #include "backend/cuda/vendor/emulated/libraries.h"
 #include "core/error.h"
-#include "support/cuda/product_case.h"
+#include "support/cuda/matmul_case.h"
 
 namespace halfstep::backend::cuda {
 namespace {
 
+using halfstep::testing::MatmulCase;
 using halfstep::testing::pick;
 using halfstep::testing::poisoned_tensor;
-using halfstep::testing::ProductCase;
-using halfstep::testing::random_product;
+using halfstep::testing::random_matmul;
 
 constexpr std::uint64_t k_largest = 33;
 
-void run(ProductCase& p, bool accumulate = false) {
+void run(MatmulCase& p, bool accumulate = false) {
   const LtArguments lt = lt_arguments(p.key);
   CHECK(p.mask.bytes() >= aux_bytes(lt));
   // cuBLASLt's A is our B.
@@ -35,10 +35,10 @@ void run(ProductCase& p, bool accumulate = false) {
                    p.mask.view().data);
 }
 
-TEST_CASE("lt arguments: plain products of all shapes, dtypes and transpositions") {
+TEST_CASE("lt arguments: plain matmuls of all shapes, dtypes and transpositions") {
   RandomStream random(1, 0);
   for (int round = 0; round < 150; ++round) {
-    MatmulKey key = random_product(random, k_largest);
+    MatmulKey key = random_matmul(random, k_largest);
     if (round % 3 == 1) {
       key.row_b = (key.transpose_b ? key.k : key.n) + static_cast<std::int64_t>(random.below(5));
     }
@@ -51,14 +51,14 @@ TEST_CASE("lt arguments: plain products of all shapes, dtypes and transpositions
     const bool accumulate = random.below(2) == 1;
     CAPTURE(to_string(key));
     CAPTURE(accumulate);
-    ProductCase p(key, random);
+    MatmulCase p(key, random);
     run(p, accumulate);
     for (std::int64_t batch = 0; batch < key.batch; ++batch) {
       for (std::int64_t i = 0; i < key.m; ++i) {
         for (std::int64_t j = 0; j < key.n; ++j) {
           const double before =
               accumulate ? element_as_double(p.before.view(), p.c_index(batch, i, j)) : 0;
-          const double want = before + p.product(batch, i, j);
+          const double want = before + p.matmul(batch, i, j);
           REQUIRE(std::abs(p.c_at(batch, i, j) - want) <= p.allowed(want));
         }
       }
@@ -69,10 +69,10 @@ TEST_CASE("lt arguments: plain products of all shapes, dtypes and transpositions
 TEST_CASE("lt arguments: bias, with ReLU and without") {
   RandomStream random(2, 0);
   for (int round = 0; round < 60; ++round) {
-    MatmulKey key = random_product(random, k_largest);
+    MatmulKey key = random_matmul(random, k_largest);
     key.epilogue = pick(random, {Epilogue::bias, Epilogue::bias_relu, Epilogue::bias_relu_mask});
     CAPTURE(to_string(key));
-    ProductCase p(key, random);
+    MatmulCase p(key, random);
     run(p);
     for (std::int64_t i = 0; i < key.m; ++i) {
       for (std::int64_t j = 0; j < key.n; ++j) {
@@ -83,23 +83,23 @@ TEST_CASE("lt arguments: bias, with ReLU and without") {
   }
 }
 
-TEST_CASE("lt arguments: the mask of the forward product zeroes the backward one where y was 0") {
+TEST_CASE("lt arguments: the mask of the forward matmul zeroes the backward one where y was 0") {
   RandomStream random(3, 0);
   for (int round = 0; round < 60; ++round) {
-    MatmulKey forward = random_product(random, k_largest);
+    MatmulKey forward = random_matmul(random, k_largest);
     forward.epilogue = Epilogue::bias_relu_mask;
-    ProductCase f(forward, random);
+    MatmulCase f(forward, random);
     run(f);
 
     // dx of the next layer has the forward output's shape: [m,n] = dy [m,k2] W [k2,n].
-    MatmulKey backward = random_product(random, k_largest);
+    MatmulKey backward = random_matmul(random, k_largest);
     backward.m = forward.m;
     backward.n = forward.n;
     backward.epilogue =
         pick(random, {Epilogue::relu_gradient, Epilogue::relu_gradient_bias_gradient});
     CAPTURE(to_string(forward));
     CAPTURE(to_string(backward));
-    ProductCase b(backward, random);
+    MatmulCase b(backward, random);
     b.mask = f.mask.clone();
     const Tensor bias_before = b.bias.clone();
     run(b);
@@ -108,7 +108,7 @@ TEST_CASE("lt arguments: the mask of the forward product zeroes the backward one
       double column = 0;
       for (std::int64_t i = 0; i < backward.m; ++i) {
         // The sign that float32 sums saw; none here is so small that the store made it 0.
-        const double want = f.c_at(0, i, j) > 0 ? b.product(0, i, j) : 0;
+        const double want = f.c_at(0, i, j) > 0 ? b.matmul(0, i, j) : 0;
         REQUIRE(std::abs(b.c_at(0, i, j) - want) <= b.allowed(want));
         column += want;
       }
@@ -124,12 +124,12 @@ TEST_CASE("lt arguments: the mask of the forward product zeroes the backward one
 TEST_CASE("lt arguments: sums_of_b is the bias gradient beside dW = x^T dy") {
   RandomStream random(4, 0);
   for (int round = 0; round < 40; ++round) {
-    MatmulKey key = random_product(random, k_largest);
+    MatmulKey key = random_matmul(random, k_largest);
     key.transpose_a = true;
     key.transpose_b = false;
     key.epilogue = Epilogue::sums_of_b;
     CAPTURE(to_string(key));
-    ProductCase p(key, random);
+    MatmulCase p(key, random);
     p.bias = poisoned_tensor(key.out, key.n);
     run(p);
     for (std::int64_t j = 0; j < key.n; ++j) {
@@ -140,7 +140,7 @@ TEST_CASE("lt arguments: sums_of_b is the bias gradient beside dW = x^T dy") {
   }
 }
 
-TEST_CASE("lt arguments: infinities and NaN pass through products and ReLU") {
+TEST_CASE("lt arguments: infinities and NaN pass through matmuls and ReLU") {
   const MatmulKey key{.m = 1,
                       .n = 3,
                       .k = 1,
@@ -148,7 +148,7 @@ TEST_CASE("lt arguments: infinities and NaN pass through products and ReLU") {
                       .out = DType::float16,
                       .epilogue = Epilogue::bias_relu_mask};
   RandomStream random(5, 0);
-  ProductCase o(key, random);
+  MatmulCase o(key, random);
   o.a.as<float16>()[0] = float16(1e30F);
   o.b.as<float16>()[0] = float16(1.0F);
   o.b.as<float16>()[1] = float16(-1.0F);

@@ -135,10 +135,10 @@ TEST_CASE("emulated vendor: a wait for an event runs the calls before it, and no
   CHECK(end->seconds_since(*begin) >= 0);
 }
 
-TEST_CASE("emulated vendor: a product waits its turn and wants aligned operands") {
+TEST_CASE("emulated vendor: a matmul waits its turn and wants aligned operands") {
   const auto vendor = device();
-  const auto product = vendor->matmul({.m = 1, .n = 1, .k = 1});
-  auto* memory = static_cast<std::byte*>(vendor->allocate(1024 + product->workspace_bytes()));
+  const auto matmul = vendor->matmul({.m = 1, .n = 1, .k = 1});
+  auto* memory = static_cast<std::byte*>(vendor->allocate(1024 + matmul->workspace_bytes()));
   auto* a = reinterpret_cast<float*>(memory);
   auto* b = reinterpret_cast<float*>(memory + 256);
   auto* c = reinterpret_cast<float*>(memory + 512);
@@ -147,14 +147,14 @@ TEST_CASE("emulated vendor: a product waits its turn and wants aligned operands"
   float result = 0;
   vendor->upload(a, &two, sizeof two);
   vendor->upload(b, &three, sizeof three);
-  product->run({.a = a, .b = b, .c = c}, memory + 1024);
+  matmul->run({.a = a, .b = b, .c = c}, memory + 1024);
   vendor->download(&result, c, sizeof result);
   CHECK(result == 0);
   vendor->synchronize();
   CHECK(result == 6);
-  CHECK_THROWS_AS(product->run({.a = a + 1, .b = b, .c = c}, memory + 1024), VendorError);
-  CHECK_THROWS_AS(product->run({.a = a, .b = b, .c = c}, memory + 1040), VendorError);
-  CHECK_THROWS_AS(product->run({.a = a, .b = b}, memory + 1024), VendorError);
+  CHECK_THROWS_AS(matmul->run({.a = a + 1, .b = b, .c = c}, memory + 1024), VendorError);
+  CHECK_THROWS_AS(matmul->run({.a = a, .b = b, .c = c}, memory + 1040), VendorError);
+  CHECK_THROWS_AS(matmul->run({.a = a, .b = b}, memory + 1024), VendorError);
 }
 
 TEST_CASE("emulated vendor: there is one device") {

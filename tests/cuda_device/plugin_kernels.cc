@@ -4,9 +4,9 @@
 #include <deque>
 #include <utility>
 
+#include "backend/cuda/kernel_table.h"
 #include "backend/cuda/kernels/few_taps.h"
 #include "backend/cuda/plugin/prepare.h"
-#include "backend/cuda/rows.h"
 #include "core/ranges.h"
 #include "cuda_device/device.h"
 #include "graph/op_handles.h"
@@ -68,11 +68,11 @@ backend::Prepared on_device(const plugin::PreparedKernel& kernel) {
   });
 }
 
-/// Prepares a node by kernel number `i` of backend/cuda/rows.h.
+/// Prepares a node by kernel number `i` of backend/cuda/kernel_table.h.
 template <std::size_t i>
 backend::Prepared prepare(const backend::NodeView& node, const backend::Capabilities&) {
   static const plugin::DeviceContext k_context{.vendor = device(), .tickets = tickets()};
-  return on_device(plugin::implementation(backend::cuda::rows()[i].name)(node, k_context));
+  return on_device(plugin::implementation(backend::cuda::kernel_table()[i].name)(node, k_context));
 }
 
 /// One instantiation of prepare() per row: Kernel::prepare is a function pointer without captures,
@@ -99,7 +99,7 @@ backend::Accepts each_convolution(const backend::NodeView& node, const backend::
 
 std::vector<backend::Kernel> plugin_kernels(std::string_view prefix) {
   std::vector<backend::Kernel> kernels;
-  const auto rows = backend::cuda::rows();
+  const auto rows = backend::cuda::kernel_table();
   const std::vector<graph::OpDef> collective = graph::ops::collective_ops();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     backend::Kernel kernel = rows[i];

@@ -9,10 +9,10 @@
 
 namespace halfstep::testing {
 
-/// The kernels of backend/cuda/rows.h whose names begin with `prefix` ("cuda/": the own ones),
-/// prepared by the plugin's code for their nodes; not those that exchange tensors with other ranks.
-/// They take host memory, copy it to the device and back. Outputs and workspace are full of NaN
-/// before.
+/// The kernels of backend/cuda/kernel_table.h whose names begin with `prefix` ("cuda/": the own
+/// ones), prepared by the plugin's code for their nodes; not those that exchange tensors with other
+/// ranks. They take host memory, copy it to the device and back. Outputs and workspace are full of
+/// NaN before.
 std::vector<backend::Kernel> plugin_kernels(std::string_view prefix);
 
 /// Where tensors begin from now on.

@@ -15,7 +15,7 @@
 #include "backend/cuda/kernels/bias.h"
 #include "cuda_device/device.h"
 #include "support/cuda/conv_case.h"
-#include "support/cuda/product_case.h"
+#include "support/cuda/matmul_case.h"
 #include "support/cuda/random_values.h"
 
 namespace halfstep::testing {
@@ -55,14 +55,14 @@ struct Product {
 
 /// The matmuls of a step of the guide's model, 784-4096-4096-10 at a batch of 8192, with the ten
 /// classes padded to 16.
-std::vector<Product> products_of_guide(DType dtype) {
+std::vector<Product> matmuls_of_guide(DType dtype) {
   const std::int64_t shrink = is_emulated() ? 256 : 1;
   const std::int64_t batch = 8192 / shrink, units = 4096 / shrink;
   const std::int64_t inputs = is_emulated() ? 16 : 784, classes = 16;
   const auto key = [&](std::int64_t m, std::int64_t n, std::int64_t k, Epilogue epilogue) {
     return MatmulKey{.m = m, .n = n, .k = k, .in = dtype, .out = dtype, .epilogue = epilogue};
   };
-  std::vector<Product> products{
+  std::vector<Product> matmuls{
       {"dense_1", key(batch, units, inputs, Epilogue::bias_relu_mask)},
       {"dense_2", key(batch, units, units, Epilogue::bias_relu_mask)},
       {"logits", key(batch, classes, units, Epilogue::bias)},
@@ -72,13 +72,13 @@ std::vector<Product> products_of_guide(DType dtype) {
       {"dense_2 gradient", key(units, units, batch, Epilogue::none)},
       {"dense_1 output gradient", key(batch, units, units, Epilogue::relu_gradient_bias_gradient)},
       {"dense_1 gradient", key(inputs, units, batch, Epilogue::none)}};
-  for (Product& product : products) {
-    const bool to_weights = product.key.k == batch;
-    product.key.transpose_a = to_weights;
-    product.key.transpose_b =
-        !to_weights && product.key.epilogue == Epilogue::relu_gradient_bias_gradient;
+  for (Product& matmul : matmuls) {
+    const bool to_weights = matmul.key.k == batch;
+    matmul.key.transpose_a = to_weights;
+    matmul.key.transpose_b =
+        !to_weights && matmul.key.epilogue == Epilogue::relu_gradient_bias_gradient;
   }
-  return products;
+  return matmuls;
 }
 
 /// Memory with a block of random values, repeated: large matrices would take seconds to draw.
@@ -148,20 +148,20 @@ double own_bias_gradient(const MatmulKey& key, void* dy, const void* features = 
   return microseconds([&] { own::bias_grad(device().stream(), params); });
 }
 
-void answer_products() {
+void answer_matmuls() {
   RandomStream random(71, 0);
-  for (Product product : products_of_guide(DType::float16)) {
-    MatmulKey plain_key = product.key;
+  for (Product matmul : matmuls_of_guide(DType::float16)) {
+    MatmulKey plain_key = matmul.key;
     plain_key.epilogue = Epilogue::none;
-    Trial plain(plain_key, random), fused(product.key, random);
+    Trial plain(plain_key, random), fused(matmul.key, random);
     REQUIRE(plain.found());
     const double plain_time = microseconds([&] { plain.run(); });
     std::string text = fmt::format("plain {:.1f} us, {}, workspace {} KiB",
                                    plain_time,
                                    plain.matmul().description(),
                                    plain.matmul().workspace_bytes() / 1024);
-    if (product.key.epilogue != Epilogue::none) {
-      text += fmt::format("; {}: ", name(product.key.epilogue));
+    if (matmul.key.epilogue != Epilogue::none) {
+      text += fmt::format("; {}: ", name(matmul.key.epilogue));
       if (!fused.found()) {
         text += "no algorithm runs it and keeps NaN";
       } else {
@@ -172,8 +172,8 @@ void answer_products() {
                             fused.matmul().description());
       }
     }
-    if (product.key.epilogue == Epilogue::relu_gradient_bias_gradient) {
-      MatmulKey masked_key = product.key;
+    if (matmul.key.epilogue == Epilogue::relu_gradient_bias_gradient) {
+      MatmulKey masked_key = matmul.key;
       masked_key.epilogue = Epilogue::relu_gradient;
       Trial masked(masked_key, random);
       if (masked.found()) {
@@ -181,17 +181,17 @@ void answer_products() {
             "; {} {:.1f} us", name(masked_key.epilogue), microseconds([&] { masked.run(); }));
       }
     }
-    if (product.key.epilogue == Epilogue::relu_gradient_bias_gradient ||
-        product.key.epilogue == Epilogue::sums_of_b) {
+    if (matmul.key.epilogue == Epilogue::relu_gradient_bias_gradient ||
+        matmul.key.epilogue == Epilogue::sums_of_b) {
       text += fmt::format("; the bias gradient by an own kernel {:.1f} us",
                           own_bias_gradient(plain_key, plain.c()));
     }
-    if (product.key.epilogue == Epilogue::relu_gradient_bias_gradient) {
+    if (matmul.key.epilogue == Epilogue::relu_gradient_bias_gradient) {
       text += fmt::format(", with that of the ReLU {:.1f} us",
                           own_bias_gradient(plain_key, plain.c(), fused.c()));
     }
-    if (product.key.epilogue == Epilogue::bias_relu_mask) {
-      MatmulKey unmasked_key = product.key;
+    if (matmul.key.epilogue == Epilogue::bias_relu_mask) {
+      MatmulKey unmasked_key = matmul.key;
       unmasked_key.epilogue = Epilogue::bias_relu;
       Trial unmasked(unmasked_key, random);
       if (unmasked.found()) {
@@ -199,7 +199,7 @@ void answer_products() {
             "; {} {:.1f} us", name(unmasked_key.epilogue), microseconds([&] { unmasked.run(); }));
       }
     }
-    answer(fmt::format("product {}", product.name), text);
+    answer(fmt::format("matmul {}", matmul.name), text);
   }
 }
 
@@ -283,10 +283,10 @@ void answer_float32() {
   for (const Float32Math math : {Float32Math::ieee, Float32Math::tf32}) {
     double sum = 0;
     std::string chosen;
-    for (Product product : products_of_guide(DType::float32)) {
-      product.key.epilogue = Epilogue::none;
-      product.key.float32 = math;
-      Trial trial(product.key, random);
+    for (Product matmul : matmuls_of_guide(DType::float32)) {
+      matmul.key.epilogue = Epilogue::none;
+      matmul.key.float32 = math;
+      Trial trial(matmul.key, random);
       REQUIRE(trial.found());
       CHECK((math == Float32Math::tf32 || !trial.matmul().uses_tensor_cores()));
       sum += microseconds([&] { trial.run(); });
@@ -305,7 +305,7 @@ TEST_CASE("questions: cuDNN, matmuls, NaN, nodes of a graph, strict float32" * d
   answer_uneven_padding();
   answer_nan();
   answer_nodes();
-  answer_products();
+  answer_matmuls();
   answer_float32();
 }
 

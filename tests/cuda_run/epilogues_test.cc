@@ -32,21 +32,21 @@ Graph layers_of(DType dtype, const Extents& e) {
   const auto input = [&](std::string_view name, Shape shape) {
     return b.placeholder(name, dtype, shape);
   };
-  const auto product = [&](Value l, Value r, bool tl, bool tr) {
+  const auto matmul = [&](Value l, Value r, bool tl, bool tr) {
     return b.add("MatMul", {l, r}, {{"transpose_a", tl}, {"transpose_b", tr}});
   };
   const Value x = input("x", {e.batch, e.in}), dy = input("dy", {e.batch, e.out});
   const Value w1 = input("w1", {e.in, e.hidden}), w2 = input("w2", {e.hidden, e.out});
   const Value b1 = input("b1", {e.hidden}), b2 = input("b2", {e.out});
-  const Value h = b.add("Relu", {b.add("BiasAdd", {product(x, w1, false, false), b1})});
-  const Value y = b.add("BiasAdd", {product(h, w2, false, false), b2});
-  const Value dh = b.add("ReluGrad", {product(dy, w2, false, true), h});
+  const Value h = b.add("Relu", {b.add("BiasAdd", {matmul(x, w1, false, false), b1})});
+  const Value y = b.add("BiasAdd", {matmul(h, w2, false, false), b2});
+  const Value dh = b.add("ReluGrad", {matmul(dy, w2, false, true), h});
   graph.fetches() = {{"h", h},
                      {"y", y},
                      {"db2", b.add("BiasAddGrad", {dy})},
-                     {"dw2", product(h, dy, true, false)},
+                     {"dw2", matmul(h, dy, true, false)},
                      {"db1", b.add("BiasAddGrad", {dh})},
-                     {"dw1", product(x, dh, true, false)}};
+                     {"dw1", matmul(x, dh, true, false)}};
   return graph;
 }
 
@@ -128,7 +128,7 @@ void check_alike(DType dtype, const Extents& e) {
 
 }  // namespace
 
-TEST_CASE("device: dense layers as fused products give what their ops give") {
+TEST_CASE("device: dense layers as fused matmuls give what their ops give") {
   for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
     CAPTURE(name(dtype));
     // The library has all epilogues, those of one layer, none.

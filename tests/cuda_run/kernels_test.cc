@@ -8,8 +8,8 @@
 #include <set>
 #include <string_view>
 
+#include "backend/cuda/kernel_table.h"
 #include "backend/cuda/plugin.h"
-#include "backend/cuda/rows.h"
 #include "cuda_run/device.h"
 #include "graph/ops/ops.h"
 #include "support/paths.h"
@@ -79,7 +79,7 @@ TEST_CASE("device: each row gives what the reference gives" * doctest::test_suit
   std::set<std::string_view> among_ranks;
   const std::vector<graph::OpDef> collective = graph::ops::collective_ops();
   for (const graph::OpDef& op : collective) among_ranks.insert(op.name);
-  for (backend::Kernel row : backend::cuda::rows()) {
+  for (backend::Kernel row : backend::cuda::kernel_table()) {
     // Products that share a mask are tested in pairs (epilogues_test.cc), sums over ranks with
     // several of them (ranks_test.cc).
     if (aliases(row) || row.op == "FusedMatMul" || among_ranks.contains(row.op)) continue;
@@ -93,7 +93,7 @@ TEST_CASE("device: the plugin has each row, and no others") {
   const auto opened = backend::cuda::open_plugin({test::emulated_plugin().string(), {}});
   const auto& plugin = *std::get<backend::cuda::OpenedPlugin>(opened).plugin;
   std::set<std::string_view> wanted;
-  for (const backend::Kernel& row : backend::cuda::rows()) {
+  for (const backend::Kernel& row : backend::cuda::kernel_table()) {
     if (!aliases(row)) wanted.insert(row.name);
   }
   const std::vector<std::string_view> found = plugin.kernels();
@@ -151,7 +151,7 @@ TEST_CASE("device: the setting of float32_math reaches each kernel that multipli
     backend::cuda::DeviceOptions options;
     options.tf32 = tf32;
     const backend::Backend device = open_emulated(options);
-    for (const backend::Kernel& row : backend::cuda::rows()) {
+    for (const backend::Kernel& row : backend::cuda::kernel_table()) {
       if (!row.name.starts_with("cublaslt/") || row.op == "FusedMatMul") continue;
       int prepared = 0;
       for (const testing::OpCase& c : testing::op_cases()) {

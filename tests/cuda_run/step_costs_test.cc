@@ -17,8 +17,8 @@
 #include <set>
 #include <string>
 
+#include "backend/cuda/kernel_table.h"
 #include "backend/cuda/prediction.h"
-#include "backend/cuda/rows.h"
 #include "config/load.h"
 #include "cuda_run/device.h"
 #include "graph/op_handles.h"
@@ -184,7 +184,7 @@ std::map<std::string, std::string> rows_of(const std::filesystem::path& path) {
 report::StepPrediction predicted(const std::string& config,
                                  const char* policy,
                                  std::int64_t batch) {
-  const backend::Backend gpu = backend::cuda::pretend(90);
+  const backend::Backend gpu = backend::cuda::absent_gpu(90);
   const std::filesystem::path file = test::source_dir() / "configs" / (config + ".yaml");
   const Graph lowered = plan::lower(step_of(file, policy, batch), gpu).graph;
   const auto kernel_of = [&](int id) -> std::string {

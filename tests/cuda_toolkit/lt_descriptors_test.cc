@@ -13,7 +13,7 @@ template <class T>
 T get(const LtDescriptors& lt, cublasLtMatmulDescAttributes_t name) {
   T value{};
   std::size_t written = 0;
-  check(cublasLtMatmulDescGetAttribute(lt.product.get(), name, &value, sizeof value, &written),
+  check(cublasLtMatmulDescGetAttribute(lt.matmul.get(), name, &value, sizeof value, &written),
         "cublasLtMatmulDescGetAttribute");
   REQUIRE(written == sizeof value);
   return value;

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "backend/backend.h"
-#include "backend/cuda/rows.h"
+#include "backend/cuda/kernel_table.h"
 #include "report/precision_block.h"
 #include "train/fixture.h"
 
@@ -47,8 +47,9 @@ TEST_CASE("kernel facts: the dtype of sums is that of the kernel that ran") {
 
 TEST_CASE("kernel facts: every kernel of both backends is of a technique that is known") {
   std::set<std::string> unknown;
-  for (const auto kernels :
-       {backend::cpu_backend(1).kernels, backend::cpu_reference().kernels, backend::cuda::rows()}) {
+  for (const auto kernels : {backend::cpu_backend(1).kernels,
+                             backend::cpu_reference().kernels,
+                             backend::cuda::kernel_table()}) {
     for (const backend::Kernel& kernel : kernels) {
       if (accumulate_dtype(kernel.name, "MatMul", "float32").empty()) {
         unknown.insert(std::string(kernel.name));

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "backend/cuda/rows.h"
+#include "backend/cuda/kernel_table.h"
 #include "core/error.h"
 
 namespace halfstep::backend::cuda {
@@ -62,7 +62,7 @@ std::variant<Backend, Unavailable> open(const PluginSearch& search, const Device
   const std::shared_ptr<Gpu> gpu = plugin.open(of_index);
   Backend backend;
   backend.name = "cuda";
-  backend.kernels = rows();
+  backend.kernels = kernel_table();
   backend.capabilities.compute_capability = device.compute_capability;
   backend.memory = gpu;
   backend.device = gpu;

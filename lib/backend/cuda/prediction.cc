@@ -111,12 +111,12 @@ std::int64_t graph_nodes(const graph::Graph& graph,
   return std::ranges::find(k_two_nodes, kernel) != k_two_nodes.end() ? 2 : 1;
 }
 
-double product_rate(const graph::Graph& graph,
-                    const graph::Node& node,
-                    std::string_view kernel,
-                    DType compute,
-                    bool tf32,
-                    const GpuRates& rates) {
+double multiply_rate(const graph::Graph& graph,
+                     const graph::Node& node,
+                     std::string_view kernel,
+                     DType compute,
+                     bool tf32,
+                     const GpuRates& rates) {
   if (kernel == "cuda/rnn" || kernel == "cuda/rnn_grad") return recurrent_rate(graph, node);
   // Own kernels multiply without tensor cores; half of the peak is left beside the loads.
   if (kernel.starts_with("cuda/")) return rates.float32_flops / 2;
@@ -131,10 +131,10 @@ double product_rate(const graph::Graph& graph,
 
 double predicted_seconds(const graph::NodeWork& work,
                          std::int64_t nodes,
-                         double product_rate,
+                         double multiply_rate,
                          const GpuRates& rates) {
   return static_cast<double>(nodes) * k_node_seconds +
-         std::max(work.flops / product_rate, work.bytes / rates.bytes);
+         std::max(work.flops / multiply_rate, work.bytes / rates.bytes);
 }
 
 }  // namespace halfstep::backend::cuda

@@ -32,17 +32,17 @@ std::int64_t graph_nodes(const graph::Graph& graph,
 
 /// Multiplications per second, two a multiply-add, of the launch that runs `node` by `kernel`,
 /// multiplying in `compute`.
-double product_rate(const graph::Graph& graph,
-                    const graph::Node& node,
-                    std::string_view kernel,
-                    DType compute,
-                    bool tf32,
-                    const GpuRates& rates);
+double multiply_rate(const graph::Graph& graph,
+                     const graph::Node& node,
+                     std::string_view kernel,
+                     DType compute,
+                     bool tf32,
+                     const GpuRates& rates);
 
-/// Seconds of one launch of `nodes` nodes, which multiplies at `product_rate`.
+/// Seconds of one launch of `nodes` nodes, which multiplies at `multiply_rate`.
 double predicted_seconds(const graph::NodeWork& work,
                          std::int64_t nodes,
-                         double product_rate,
+                         double multiply_rate,
                          const GpuRates& rates);
 
 }  // namespace halfstep::backend::cuda

@@ -19,7 +19,7 @@ namespace {
 
 /// The launches of a node in order; run() fills in the addresses.
 struct Parts {
-  std::shared_ptr<LibraryMatmul> product;
+  std::shared_ptr<LibraryMatmul> matmul;
   Epilogue epilogue = Epilogue::none;  ///< the part that the library's epilogue does
   bool adds_bias = false;              ///< by an own kernel
   bool relu = false;                   ///< in the same kernel
@@ -67,11 +67,11 @@ void choose(Parts& parts,
             std::initializer_list<Epilogue> wishes,
             const DeviceContext& context) {
   for (const Epilogue wish : wishes) {
-    parts.product = LibraryMatmul::find(with(key, wish), context);
+    parts.matmul = LibraryMatmul::find(with(key, wish), context);
     parts.epilogue = wish;
-    if (parts.product) return;
+    if (parts.matmul) return;
   }
-  parts.product = LibraryMatmul::get(with(key, Epilogue::none), context);
+  parts.matmul = LibraryMatmul::get(with(key, Epilogue::none), context);
   parts.epilogue = Epilogue::none;
 }
 
@@ -123,12 +123,12 @@ bool misses_tensor_cores(const LibraryMatmul& fused,
 /// library has no tensor cores: for 1,024 rows, 128 inputs and ten classes it took 47 us in
 /// bfloat16 on an H200, and the kernel 16. In float16 the library took 15, and for 8,192 rows and
 /// 4,096 inputs padded copies take 28 and the kernel 55 to 65.
-bool is_narrow(const MatmulKey& key, const LibraryMatmul& product) {
+bool is_narrow(const MatmulKey& key, const LibraryMatmul& matmul) {
   using Params = kernels::NarrowGradientParams;
   constexpr std::int64_t k_elements = 1 << 17;
   const std::int64_t column_blocks = key.m / Params::k_multiple;  // an upper bound
   return key.epilogue == Epilogue::sums_of_b && is_half(key.in) && !padding_of(key) &&
-         !product.uses_tensor_cores() && key.n <= Params::k_max_outputs &&
+         !matmul.uses_tensor_cores() && key.n <= Params::k_max_outputs &&
          key.m % Params::k_multiple == 0 && column_blocks <= kernels::Tickets::k_count &&
          key.m * key.k >= k_elements;
 }
@@ -155,7 +155,7 @@ PreparedKernel prepare_narrow_gradient(const MatmulKey& key, const DeviceContext
 Parts weights(const MatmulKey& key, const DeviceContext& context) {
   Parts parts;
   choose(parts, key, {Epilogue::sums_of_b}, context);
-  if (parts.epilogue != Epilogue::none && misses_tensor_cores(*parts.product, key, context)) {
+  if (parts.epilogue != Epilogue::none && misses_tensor_cores(*parts.matmul, key, context)) {
     choose(parts, key, {}, context);
   }
   if (parts.epilogue == Epilogue::none) {
@@ -194,8 +194,8 @@ PreparedKernel prepare_fused_matmul(const NodeView& node, const DeviceContext& c
                              context);
   key.epilogue = epilogue_named(node.attrs().get<std::string>("epilogue"));
   Parts parts = parts_of(key, node.attrs().get<std::int64_t>("partner_k"), context);
-  if (is_narrow(key, *parts.product)) return prepare_narrow_gradient(key, context);
-  const std::size_t product_bytes = aligned(parts.product->workspace_bytes());
+  if (is_narrow(key, *parts.matmul)) return prepare_narrow_gradient(key, context);
+  const std::size_t matmul_bytes = aligned(parts.matmul->workspace_bytes());
   const std::size_t sum_bytes = parts.sums ? kernels::bias_grad_workspace(*parts.sums) : 0;
   const graph::ops::FusedEpilogue& epilogue = traits_of(key.epilogue);
   return {[=, stream = context.stream()](const Args& a) {
@@ -205,7 +205,7 @@ PreparedKernel prepare_fused_matmul(const NodeView& node, const DeviceContext& c
             if (epilogue.sums) operands.bias = a.out[1].data;
             if (epilogue.reads_mask) operands.mask = a.in[2].data;
             if (epilogue.writes_mask) operands.mask = a.out[1].data;
-            parts.product->run(operands, a.workspace);
+            parts.matmul->run(operands, a.workspace);
             if (parts.adds_bias) {
               kernels::bias_add(stream,
                                 {.dtype = key.out,
@@ -235,13 +235,13 @@ PreparedKernel prepare_fused_matmul(const NodeView& node, const DeviceContext& c
                 params.masked = c;
               }
               params.dbias = a.out[1].data;
-              params.workspace = a.workspace + product_bytes;
+              params.workspace = a.workspace + matmul_bytes;
               kernels::bias_grad(stream, params);
             }
           },
-          product_bytes + sum_bytes,
-          parts.product->algorithm() + epilogue_text(key.epilogue, parts.epilogue),
-          parts.product->uses_tensor_cores()};
+          matmul_bytes + sum_bytes,
+          parts.matmul->algorithm() + epilogue_text(key.epilogue, parts.epilogue),
+          parts.matmul->uses_tensor_cores()};
 }
 
 }  // namespace

@@ -73,28 +73,28 @@ std::size_t aligned(std::size_t bytes) {
 LibraryMatmul::LibraryMatmul(const MatmulKey& key, const DeviceContext& context)
     : key_(key),
       padding_(padding_of(key)),
-      product_(context.vendor.matmul(padding_ ? padding_->key : key)),
+      matmul_(context.vendor.matmul(padding_ ? padding_->key : key)),
       stream_(context.stream()) {
-  if (product_ || !padding_) return;
+  if (matmul_ || !padding_) return;
   padding_.reset();
-  product_ = context.vendor.matmul(key);
+  matmul_ = context.vendor.matmul(key);
 }
 
 std::shared_ptr<LibraryMatmul> LibraryMatmul::find(const MatmulKey& key,
                                                    const DeviceContext& context) {
-  std::shared_ptr<LibraryMatmul> product(new LibraryMatmul(key, context));
-  return product->product_ ? product : nullptr;
+  std::shared_ptr<LibraryMatmul> matmul(new LibraryMatmul(key, context));
+  return matmul->matmul_ ? matmul : nullptr;
 }
 
 std::shared_ptr<LibraryMatmul> LibraryMatmul::get(const MatmulKey& key,
                                                   const DeviceContext& context) {
-  std::shared_ptr<LibraryMatmul> product = find(key, context);
-  require(product != nullptr, "no library has {}", to_string(key));
-  return product;
+  std::shared_ptr<LibraryMatmul> matmul = find(key, context);
+  require(matmul != nullptr, "no library has {}", to_string(key));
+  return matmul;
 }
 
 std::size_t LibraryMatmul::workspace_bytes() const {
-  std::size_t bytes = product_->workspace_bytes();
+  std::size_t bytes = matmul_->workspace_bytes();
   if (!padding_) return bytes;
   const PaddedOperands padded(key_, padding_->key);
   if (padding_->a) bytes += padded.a.bytes();
@@ -105,7 +105,7 @@ std::size_t LibraryMatmul::workspace_bytes() const {
 }
 
 std::string LibraryMatmul::algorithm() const {
-  std::string text = algorithm_text(product_->description(), product_->workspace_bytes());
+  std::string text = algorithm_text(matmul_->description(), matmul_->workspace_bytes());
   if (padding_) {
     const MatmulKey& large = padding_->key;
     text += fmt::format(", padded to {}x{}x{}", large.m, large.n, large.k);
@@ -115,7 +115,7 @@ std::string LibraryMatmul::algorithm() const {
 
 void LibraryMatmul::run(const Matmul::Operands& operands, std::byte* workspace) const {
   if (padding_) return run_padded(operands, workspace);
-  product_->run(operands, workspace);
+  matmul_->run(operands, workspace);
 }
 
 void LibraryMatmul::run_padded(Matmul::Operands operands, std::byte* workspace) const {
@@ -147,7 +147,7 @@ void LibraryMatmul::run_padded(Matmul::Operands operands, std::byte* workspace) 
     operands.bias = enter(padded.bias, operands.bias);
   }
   if (!entering.empty()) kernels::resize_matrices(stream_, entering);
-  product_->run(operands, workspace);
+  matmul_->run(operands, workspace);
   if (!leaving.empty()) kernels::resize_matrices(stream_, leaving);
 }
 

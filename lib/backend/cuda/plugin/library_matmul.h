@@ -35,7 +35,7 @@ class LibraryMatmul {
   std::size_t workspace_bytes() const;
   /// The library's algorithm, its workspace and the padding.
   std::string algorithm() const;
-  bool uses_tensor_cores() const { return product_->uses_tensor_cores(); }
+  bool uses_tensor_cores() const { return matmul_->uses_tensor_cores(); }
   /// Enqueues it. `workspace` is aligned to k_alignment.
   void run(const Matmul::Operands& operands, std::byte* workspace) const;
 
@@ -45,7 +45,7 @@ class LibraryMatmul {
 
   MatmulKey key_;
   std::optional<MatmulPadding> padding_;
-  std::shared_ptr<Matmul> product_;
+  std::shared_ptr<Matmul> matmul_;
   Stream stream_;
 };
 

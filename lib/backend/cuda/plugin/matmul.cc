@@ -82,13 +82,13 @@ PreparedKernel prepare_matmul(const NodeView& node, const DeviceContext& context
                                    node.output(),
                                    context);
   if (const auto work = without_matmul(key, node.output(), context)) return *work;
-  const auto product = LibraryMatmul::get(key, context);
-  return {[product](const Args& a) {
-            product->run({.a = a.in[0].data, .b = a.in[1].data, .c = a.out[0].data}, a.workspace);
+  const auto matmul = LibraryMatmul::get(key, context);
+  return {[matmul](const Args& a) {
+            matmul->run({.a = a.in[0].data, .b = a.in[1].data, .c = a.out[0].data}, a.workspace);
           },
-          product->workspace_bytes(),
-          product->algorithm(),
-          product->uses_tensor_cores()};
+          matmul->workspace_bytes(),
+          matmul->algorithm(),
+          matmul->uses_tensor_cores()};
 }
 
 /// One library call; an operand whose matrices are not evenly spaced is materialized first, because
@@ -104,17 +104,17 @@ PreparedKernel prepare_batch_matmul(const NodeView& node, const DeviceContext& c
   key.stride_a = a.stride;
   key.stride_b = b.stride;
   key.stride_c = key.m * key.n;
-  const auto product = LibraryMatmul::get(key, context);
+  const auto matmul = LibraryMatmul::get(key, context);
   const std::size_t copies = a.workspace_bytes + b.workspace_bytes;
   return {[=, stream = context.stream()](const Args& at) {
-            product->run({.a = a.place(stream, at.in[0].data, at.workspace),
-                          .b = b.place(stream, at.in[1].data, at.workspace),
-                          .c = at.out[0].data},
-                         at.workspace + copies);
+            matmul->run({.a = a.place(stream, at.in[0].data, at.workspace),
+                         .b = b.place(stream, at.in[1].data, at.workspace),
+                         .c = at.out[0].data},
+                        at.workspace + copies);
           },
-          copies + product->workspace_bytes(),
-          product->algorithm(),
-          product->uses_tensor_cores()};
+          copies + matmul->workspace_bytes(),
+          matmul->algorithm(),
+          matmul->uses_tensor_cores()};
 }
 
 /// Bias and ReLU of a convolution, and the launch that applies them.

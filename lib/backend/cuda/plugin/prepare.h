@@ -38,7 +38,7 @@ struct PreparedKernel {
 
 using Prepare = PreparedKernel (*)(const NodeView& node, const DeviceContext& context);
 
-/// A kernel of backend/cuda/rows.h by name.
+/// A kernel of backend/cuda/kernel_table.h by name.
 struct Implementation {
   std::string_view name;
   Prepare prepare;

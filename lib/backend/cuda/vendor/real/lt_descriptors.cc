@@ -20,8 +20,8 @@ cublasComputeType_t compute_type(LtCompute compute) {
 }
 
 template <class T>
-void set(cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t name, const T& value) {
-  check(cublasLtMatmulDescSetAttribute(product, name, &value, sizeof value),
+void set(cublasLtMatmulDesc_t matmul, cublasLtMatmulDescAttributes_t name, const T& value) {
+  check(cublasLtMatmulDescSetAttribute(matmul, name, &value, sizeof value),
         "cublasLtMatmulDescSetAttribute");
 }
 
@@ -62,7 +62,7 @@ LtDescriptors::LtDescriptors(const LtArguments& arguments) {
   cublasLtMatmulDesc_t raw = nullptr;
   check(cublasLtMatmulDescCreate(&raw, compute_type(arguments.compute), CUDA_R_32F),
         "cublasLtMatmulDescCreate");
-  product.reset(raw);
+  matmul.reset(raw);
   const auto operation = [](bool transpose) { return transpose ? CUBLAS_OP_T : CUBLAS_OP_N; };
   set(raw, CUBLASLT_MATMUL_DESC_TRANSA, operation(arguments.transpose_a));
   set(raw, CUBLASLT_MATMUL_DESC_TRANSB, operation(arguments.transpose_b));
@@ -83,11 +83,11 @@ LtDescriptors::LtDescriptors(const LtArguments& arguments) {
 }
 
 void LtDescriptors::set_bias(const void* address) {
-  set(product.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, address);
+  set(matmul.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, address);
 }
 
 void LtDescriptors::set_mask(const void* address) {
-  set(product.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, address);
+  set(matmul.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, address);
 }
 
 Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> lt_preference(

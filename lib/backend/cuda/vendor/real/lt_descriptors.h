@@ -27,7 +27,7 @@ struct LtDescriptors {
   void set_bias(const void* address);
   void set_mask(const void* address);
 
-  Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy> product;
+  Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy> matmul;
   Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy> a, b, d;
 };
 

@@ -32,7 +32,7 @@ Candidates candidates(const Device& device,
   Candidates all(k_candidates);
   int found = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(device.cublas,
-                                                               lt.product.get(),
+                                                               lt.matmul.get(),
                                                                lt.a.get(),
                                                                lt.b.get(),
                                                                lt.d.get(),
@@ -116,7 +116,7 @@ class RealMatmul final : public Matmul {
     const float beta = o.accumulate ? 1.0F : 0.0F;
     // cuBLASLt's A is our B.
     check(cublasLtMatmul(device_.cublas,
-                         lt_.product.get(),
+                         lt_.matmul.get(),
                          &alpha,
                          o.b,
                          lt_.a.get(),

@@ -3,7 +3,7 @@
 #include <functional>
 #include <memory>
 
-#include "backend/cuda/rows.h"
+#include "backend/cuda/kernel_table.h"
 #include "core/error.h"
 
 namespace halfstep::backend::cuda {
@@ -22,10 +22,10 @@ class NoDevice final : public Device {
 
 }  // namespace
 
-Backend pretend(int compute_capability) {
+Backend absent_gpu(int compute_capability) {
   Backend backend;
   backend.name = "cuda";
-  backend.kernels = rows();
+  backend.kernels = kernel_table();
   backend.capabilities.compute_capability = compute_capability;
   backend.device = std::make_shared<NoDevice>();
   return backend;

@@ -11,7 +11,7 @@
 
 #include "backend/cuda/kernels/narrow_gradient.h"
 #include "cuda_device/device.h"
-#include "support/cuda/product_case.h"
+#include "support/cuda/matmul_case.h"
 
 namespace halfstep::testing {
 namespace {
@@ -25,14 +25,14 @@ using backend::cuda::MatmulKey;
 MatmulKey matmul_of_device(RandomStream& random, std::uint64_t largest) {
   const std::vector<DType> all = dtypes();
   for (;;) {
-    const MatmulKey key = random_product(random, largest);
+    const MatmulKey key = random_matmul(random, largest);
     if (std::find(all.begin(), all.end(), key.in) != all.end()) return key;
   }
 }
 
 /// Runs the matmul of `p`, `times` times from the same operands, and reads its outputs. False when
 /// the library does not support it.
-bool run(ProductCase& p, bool accumulate = false, bool captured = false) {
+bool run(MatmulCase& p, bool accumulate = false, bool captured = false) {
   const std::unique_ptr<Matmul> matmul = device().matmul(p.key);
   if (!matmul) return false;
   CAPTURE(matmul->description());
@@ -66,7 +66,7 @@ bool same_bits(const Tensor& x, const Tensor& y) {
   return x.bytes() == y.bytes() && std::memcmp(x.view().data, y.view().data, x.bytes()) == 0;
 }
 
-void expect_forward(const ProductCase& p, bool accumulate = false) {
+void expect_forward(const MatmulCase& p, bool accumulate = false) {
   for (std::int64_t batch = 0; batch < p.key.batch; ++batch) {
     for (std::int64_t i = 0; i < p.key.m; ++i) {
       for (std::int64_t j = 0; j < p.key.n; ++j) {
@@ -79,7 +79,7 @@ void expect_forward(const ProductCase& p, bool accumulate = false) {
   }
 }
 
-void expect_sums_of_b(const ProductCase& p) {
+void expect_sums_of_b(const MatmulCase& p) {
   for (std::int64_t j = 0; j < p.key.n; ++j) {
     double want = 0;
     for (std::int64_t l = 0; l < p.key.k; ++l) want += p.b_at(0, l, j);
@@ -87,7 +87,7 @@ void expect_sums_of_b(const ProductCase& p) {
   }
 }
 
-TEST_CASE("device products: every dtype, transposition and odd shape") {
+TEST_CASE("device matmuls: every dtype, transposition and odd shape") {
   RandomStream random(21, 0);
   for (int round = 0; round < 80; ++round) {
     MatmulKey key = matmul_of_device(random, round % 8 == 0 ? 150 : 40);
@@ -101,13 +101,13 @@ TEST_CASE("device products: every dtype, transposition and odd shape") {
     }
     CAPTURE(to_string(key));
     CAPTURE(accumulate);
-    ProductCase p(key, random);
+    MatmulCase p(key, random);
     REQUIRE(run(p, accumulate));
     expect_forward(p, accumulate);
   }
 }
 
-TEST_CASE("device products: the shapes of a training step") {
+TEST_CASE("device matmuls: the shapes of a training step") {
   RandomStream random(22, 0);
   for (const DType dtype : dtypes()) {
     for (const MatmulKey& shape : {MatmulKey{.m = 128, .n = 64, .k = 784},
@@ -117,14 +117,14 @@ TEST_CASE("device products: the shapes of a training step") {
       MatmulKey key = shape;
       key.in = key.out = dtype;
       CAPTURE(to_string(key));
-      ProductCase p(key, random);
+      MatmulCase p(key, random);
       REQUIRE(run(p));
       expect_forward(p);
     }
   }
 }
 
-TEST_CASE("device products: epilogues, where the library has them") {
+TEST_CASE("device matmuls: epilogues, where the library has them") {
   RandomStream random(23, 0);
   int missing = 0;
   for (int round = 0; round < 60; ++round) {
@@ -139,7 +139,7 @@ TEST_CASE("device products: epilogues, where the library has them") {
       key.transpose_b = false;
     }
     CAPTURE(to_string(key));
-    ProductCase p(key, random);
+    MatmulCase p(key, random);
     if (!run(p)) {
       MESSAGE("no algorithm for " << to_string(key));
       ++missing;
@@ -148,10 +148,10 @@ TEST_CASE("device products: epilogues, where the library has them") {
     expect_forward(p);
     if (key.epilogue == Epilogue::sums_of_b) expect_sums_of_b(p);
   }
-  MESSAGE(missing << " of 60 products with epilogues have no algorithm");
+  MESSAGE(missing << " of 60 matmuls with epilogues have no algorithm");
 }
 
-TEST_CASE("device products: the gradient of weights of few outputs by an own kernel") {
+TEST_CASE("device matmuls: the gradient of weights of few outputs by an own kernel") {
   namespace own = backend::cuda::kernels;
   RandomStream random(26, 0);
   // Rows less than a chunk and more than one, parts, one block of inputs and several, an odd pack.
@@ -163,7 +163,7 @@ TEST_CASE("device products: the gradient of weights of few outputs by an own ker
         key.in = key.out = dtype;
         key.epilogue = Epilogue::sums_of_b;
         CAPTURE(to_string(key));
-        ProductCase p(key, random);
+        MatmulCase p(key, random);
         own::NarrowGradientParams params{.dtype = dtype,
                                          .rows = rows,
                                          .inputs = inputs,
@@ -187,7 +187,7 @@ TEST_CASE("device products: the gradient of weights of few outputs by an own ker
   CHECK(tickets_are_zero());
 }
 
-TEST_CASE("device products: the mask of a forward product serves the backward one") {
+TEST_CASE("device matmuls: the mask of a forward matmul serves the backward one") {
   RandomStream random(24, 0);
   for (const DType dtype : dtypes()) {
     for (const std::int64_t n : {64, 72, 128, 10}) {
@@ -196,15 +196,15 @@ TEST_CASE("device products: the mask of a forward product serves the backward on
       MatmulKey backward{.m = 96, .n = n, .k = 40, .transpose_b = true, .in = dtype, .out = dtype};
       backward.epilogue = Epilogue::relu_gradient_bias_gradient;
       CAPTURE(to_string(forward));
-      ProductCase f(forward, random);
-      ProductCase b(backward, random);
+      MatmulCase f(forward, random);
+      MatmulCase b(backward, random);
       if (!run(f)) continue;
       b.mask = f.mask.clone();
       if (!run(b)) continue;
       for (std::int64_t j = 0; j < n; ++j) {
         double column = 0;
         for (std::int64_t i = 0; i < backward.m; ++i) {
-          const double want = f.c_at(0, i, j) > 0 ? b.product(0, i, j) : 0;
+          const double want = f.c_at(0, i, j) > 0 ? b.matmul(0, i, j) : 0;
           REQUIRE(std::abs(b.c_at(0, i, j) - want) <= b.allowed(want));
           column += want;
         }
@@ -214,25 +214,25 @@ TEST_CASE("device products: the mask of a forward product serves the backward on
   }
 }
 
-TEST_CASE("device products: NaN passes through the fused ReLU") {
+TEST_CASE("device matmuls: NaN passes through the fused ReLU") {
   RandomStream random(25, 0);
   for (const DType dtype : dtypes()) {
     CAPTURE(name(dtype));
     MatmulKey key{.m = 16, .n = 16, .k = 16, .in = dtype, .out = dtype};
     key.epilogue = Epilogue::bias_relu;
-    ProductCase p(key, random);
+    MatmulCase p(key, random);
     p.a = poisoned_tensor(dtype, p.a.elements());
     if (!run(p)) continue;
     CHECK(std::isnan(p.c_at(0, 3, 5)));
   }
 }
 
-TEST_CASE("device products: the same bits each time, in a captured graph too") {
+TEST_CASE("device matmuls: the same bits each time, in a captured graph too") {
   RandomStream random(26, 0);
   for (const DType dtype : dtypes()) {
     MatmulKey key{.m = 130, .n = 65, .k = 2000, .in = dtype, .out = dtype};
     CAPTURE(to_string(key));
-    ProductCase p(key, random);
+    MatmulCase p(key, random);
     REQUIRE(run(p));
     const Tensor first = p.c.clone();
     REQUIRE(run(p));

@@ -1,4 +1,4 @@
-#include "support/cuda/product_case.h"
+#include "support/cuda/matmul_case.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@ double at(const Tensor& tensor, std::int64_t i) { return element_as_double(tenso
 
 }  // namespace
 
-MatmulKey random_product(RandomStream& random, std::uint64_t largest) {
+MatmulKey random_matmul(RandomStream& random, std::uint64_t largest) {
   const auto extent = [&] { return 1 + static_cast<std::int64_t>(random.below(largest)); };
   MatmulKey key{.m = extent(), .n = extent(), .k = extent()};
   key.transpose_a = random.below(2) == 1;
@@ -26,7 +26,7 @@ MatmulKey random_product(RandomStream& random, std::uint64_t largest) {
   return key;
 }
 
-ProductCase::ProductCase(const MatmulKey& k, RandomStream& random) : key(k) {
+MatmulCase::MatmulCase(const MatmulKey& k, RandomStream& random) : key(k) {
   const auto elements = [&](std::int64_t rows, std::int64_t row, std::int64_t stride) {
     return rows * row + (key.batch - 1) * stride;
   };
@@ -40,26 +40,26 @@ ProductCase::ProductCase(const MatmulKey& k, RandomStream& random) : key(k) {
   mask = poisoned_tensor(DType::uint8, graph::ops::fused_mask_bytes(key.m, key.n));
 }
 
-std::int64_t ProductCase::row_b() const {
+std::int64_t MatmulCase::row_b() const {
   if (key.row_b != 0) return key.row_b;
   return key.transpose_b ? key.k : key.n;
 }
 
-std::int64_t ProductCase::c_index(std::int64_t batch, std::int64_t i, std::int64_t j) const {
+std::int64_t MatmulCase::c_index(std::int64_t batch, std::int64_t i, std::int64_t j) const {
   return batch * key.stride_c + i * key.n + j;
 }
 
-double ProductCase::c_at(std::int64_t batch, std::int64_t i, std::int64_t j) const {
+double MatmulCase::c_at(std::int64_t batch, std::int64_t i, std::int64_t j) const {
   return at(c, c_index(batch, i, j));
 }
 
-double ProductCase::b_at(std::int64_t batch, std::int64_t l, std::int64_t j) const {
+double MatmulCase::b_at(std::int64_t batch, std::int64_t l, std::int64_t j) const {
   return at(b, batch * key.stride_b + (key.transpose_b ? j * row_b() + l : l * row_b() + j));
 }
 
-double ProductCase::bias_at(std::int64_t j) const { return at(bias, j); }
+double MatmulCase::bias_at(std::int64_t j) const { return at(bias, j); }
 
-double ProductCase::product(std::int64_t batch, std::int64_t i, std::int64_t j) const {
+double MatmulCase::matmul(std::int64_t batch, std::int64_t i, std::int64_t j) const {
   double sum = 0;
   for (std::int64_t l = 0; l < key.k; ++l) {
     const std::int64_t index = key.transpose_a ? l * row_a() + i : i * row_a() + l;
@@ -68,8 +68,8 @@ double ProductCase::product(std::int64_t batch, std::int64_t i, std::int64_t j) 
   return sum;
 }
 
-double ProductCase::forward(std::int64_t batch, std::int64_t i, std::int64_t j) const {
-  const double sum = product(batch, i, j);
+double MatmulCase::forward(std::int64_t batch, std::int64_t i, std::int64_t j) const {
+  const double sum = matmul(batch, i, j);
   switch (key.epilogue) {
     case Epilogue::bias:
       return sum + bias_at(j);
@@ -81,7 +81,7 @@ double ProductCase::forward(std::int64_t batch, std::int64_t i, std::int64_t j) 
   }
 }
 
-double ProductCase::allowed(double result) const {
+double MatmulCase::allowed(double result) const {
   // Elements are below 1, so no term and no bias is larger.
   const auto terms = static_cast<double>(key.k);
   const double sums = tolerance(key.out, DType::float32, key.k + 2, terms + 2, std::abs(result));
@@ -92,7 +92,7 @@ double ProductCase::allowed(double result) const {
   return sums + stored + (tf32 ? terms * 0x1p-10 : 0);
 }
 
-double ProductCase::allowed_in_sums(std::int64_t count, double result) const {
+double MatmulCase::allowed_in_sums(std::int64_t count, double result) const {
   const std::int64_t terms = count + key.k;
   return tolerance(
              key.out, DType::float32, terms, static_cast<double>(count * key.k), std::abs(result)) +

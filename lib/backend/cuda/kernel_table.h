@@ -9,10 +9,10 @@
 namespace halfstep::backend::cuda {
 
 /// The entries' prepare() is null; the device prepares launches.
-std::span<const Kernel> rows();
+std::span<const Kernel> kernel_table();
 
 /// A backend that chooses kernels as on a GPU of this compute capability (90 for sm_90), but cannot
 /// run them.
-Backend pretend(int compute_capability);
+Backend absent_gpu(int compute_capability);
 
 }  // namespace halfstep::backend::cuda

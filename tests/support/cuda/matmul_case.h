@@ -10,15 +10,15 @@
 namespace halfstep::testing {
 
 /// Extents from 1 to `largest`, either transposition, dtypes that go together.
-backend::cuda::MatmulKey random_product(RandomStream& random, std::uint64_t largest);
+backend::cuda::MatmulKey random_matmul(RandomStream& random, std::uint64_t largest);
 
-struct ProductCase {
+struct MatmulCase {
   backend::cuda::MatmulKey key;
   Tensor a, b, c, bias;
   Tensor mask;    ///< bytes that the epilogues with a mask write or read
   Tensor before;  ///< c before the matmul
 
-  ProductCase(const backend::cuda::MatmulKey& key, RandomStream& random);
+  MatmulCase(const backend::cuda::MatmulKey& key, RandomStream& random);
 
   /// Elements from a stored row to the next.
   std::int64_t row_a() const { return key.transpose_a ? key.m : key.k; }
@@ -30,7 +30,7 @@ struct ProductCase {
   double bias_at(std::int64_t j) const;
 
   /// sum_l a[i,l] b[l,j].
-  double product(std::int64_t batch, std::int64_t i, std::int64_t j) const;
+  double matmul(std::int64_t batch, std::int64_t i, std::int64_t j) const;
   /// The matmul with the forward epilogues; other epilogues do not change it.
   double forward(std::int64_t batch, std::int64_t i, std::int64_t j) const;
   /// The allowed error of one result: k multiplications (of 11 bits with TensorFloat-32), k

@@ -1,4 +1,4 @@
-#include "backend/cuda/rows.h"
+#include "backend/cuda/kernel_table.h"
 
 #include <algorithm>
 #include <limits>
@@ -41,10 +41,10 @@ Accepts indexable(const graph::TensorType& type) {
   return Accepts::no(fmt::format("{} elements are more than 2^32", type.shape.elements()));
 }
 
-Accepts any(const NodeView& node, const Capabilities&) {
+Accepts supported_types(const NodeView& node, const Capabilities&) {
   for (std::size_t i = 0; i < node.inputs(); ++i) {
     if (!executable(node.input(i).dtype)) {
-      return Accepts::no(fmt::format("no code for {}", name(node.input(i).dtype)));
+      return Accepts::no(fmt::format("no kernel for {}", name(node.input(i).dtype)));
     }
     if (Accepts fits = indexable(node.input(i)); !fits) return fits;
   }
@@ -56,26 +56,26 @@ Accepts any(const NodeView& node, const Capabilities&) {
 
 Accepts among_ranks(const NodeView& node, const Capabilities& capabilities) {
   if (!capabilities.ranks) return Accepts::no("the run has no other ranks");
-  return any(node, capabilities);
+  return supported_types(node, capabilities);
 }
 
 /// Input `i` must be constant.
 template <std::size_t i>
 Accepts constant(const NodeView& node, const Capabilities& capabilities) {
-  if (!node.constant(i)) return Accepts::no(fmt::format("input {} is no constant", i));
-  return any(node, capabilities);
+  if (!node.constant(i)) return Accepts::no(fmt::format("input {} is not a constant", i));
+  return supported_types(node, capabilities);
 }
 
 Accepts last_constant(const NodeView& node, const Capabilities& capabilities) {
-  if (!node.constant(node.inputs() - 1)) return Accepts::no("the axis is no constant");
-  return any(node, capabilities);
+  if (!node.constant(node.inputs() - 1)) return Accepts::no("the axis is not a constant");
+  return supported_types(node, capabilities);
 }
 
 /// The dtypes of the libraries' matmuls: one dtype of 32 or 16 bits for all operands.
-Accepts product(const NodeView& node, const Capabilities& capabilities) {
+Accepts library_dtype(const NodeView& node, const Capabilities& capabilities) {
   const DType dtype = node.output().dtype;
   if (dtype != DType::float32 && !is_half(dtype)) {
-    return Accepts::no(fmt::format("no matmuls of {}", name(dtype)));
+    return Accepts::no(fmt::format("no matmul of {}", name(dtype)));
   }
   if (dtype == DType::bfloat16 && capabilities.compute_capability < k_bfloat16_capability) {
     return Accepts::no("bfloat16 needs compute capability 8.0");
@@ -84,25 +84,26 @@ Accepts product(const NodeView& node, const Capabilities& capabilities) {
 }
 
 /// A matmul with an epilogue.
-Accepts fused_product(const NodeView& node, const Capabilities& capabilities) {
+Accepts fused_matmul(const NodeView& node, const Capabilities& capabilities) {
   for (std::size_t i = 0; i < 2; ++i) {
-    if (node.input(i).shape.elements() == 0) return Accepts::no("nothing is multiplied");
+    if (node.input(i).shape.elements() == 0) return Accepts::no("an operand is empty");
   }
-  return product(node, capabilities);
+  return library_dtype(node, capabilities);
 }
 
 /// A recurrent layer or its gradient: input 4 is the initial carry.
 Accepts recurrent(const NodeView& node, const Capabilities& capabilities) {
   if (node.input(4).dtype != DType::float32) return Accepts::no("a carry in float64");
-  if (Accepts fits = product(node, capabilities); !fits) return fits;
-  return any(node, capabilities);
+  if (Accepts fits = library_dtype(node, capabilities); !fits) return fits;
+  return supported_types(node, capabilities);
 }
 
 template <auto geometry>
 Accepts recurrent_in_one_launch(const NodeView& node, const Capabilities& capabilities) {
   const graph::ops::RnnGeometry g = geometry(node.attrs(), node.input(0).shape);
   if (!kernels::takes_one_launch(g, node.input(0).dtype)) {
-    return Accepts::no("the batch or the kernel is large, or the units are no multiple of 8");
+    return Accepts::no(
+        "the batch or the kernel is too large, or the units are not a multiple of 8");
   }
   return recurrent(node, capabilities);
 }
@@ -130,26 +131,27 @@ Accepts attention(const NodeView& node, const Capabilities& capabilities) {
         fmt::format("heads of more than {} channels", kernels::AttentionInputs::k_max_channels));
   }
   const std::int64_t channels = g.depth + g.value_depth;
-  const double products =
+  const double multiply_adds =
       static_cast<double>(g.items() * g.queries) * static_cast<double>(g.keys * channels);
-  if (products > k_few && channels > (is_half(dtype) ? 32 : 128)) {
+  if (multiply_adds > k_few && channels > (is_half(dtype) ? 32 : 128)) {
     return Accepts::no("matmuls of so many scores and channels take less time");
   }
-  return any(node, capabilities);
+  return supported_types(node, capabilities);
 }
 
 /// Gradients whose scale must be float32: it has the dtype of input 2. Sums without a ReLU, with
 /// four inputs, have no scale.
 Accepts float32_scale(const NodeView& node, const Capabilities& capabilities) {
-  if (node.inputs() > 4 && node.input(2).dtype != DType::float32) return Accepts::no("float64");
-  return any(node, capabilities);
+  if (node.inputs() > 4 && node.input(2).dtype != DType::float32)
+    return Accepts::no("a scale in float64");
+  return supported_types(node, capabilities);
 }
 
 Accepts channels_last(const NodeView& node, const Capabilities& capabilities) {
   if (node.attrs().get_or<std::string>("data_format", "NHWC") != "NHWC") {
-    return Accepts::no("the channels do not come last");
+    return Accepts::no("the channels are not last");
   }
-  return any(node, capabilities);
+  return supported_types(node, capabilities);
 }
 
 Accepts layer_norm(const NodeView& node, const Capabilities& capabilities) {
@@ -162,12 +164,12 @@ Accepts layer_norm(const NodeView& node, const Capabilities& capabilities) {
   const std::int64_t of_y = node.attrs().get<std::int64_t>("num_addends") - of_x;
   const bool narrow = node.output().shape.back() <= Gradient::k_max_narrow;
   const bool fits = of_y <= (narrow ? Gradient::k_max_addends : 0) && of_x <= 1;
-  return fits ? any(node, capabilities) : Accepts::no("too many addends");
+  return fits ? supported_types(node, capabilities) : Accepts::no("too many addends");
 }
 
 Accepts fused_norm(const NodeView& node, const Capabilities& capabilities) {
   if (node.attrs().get<std::string>("activation_mode") != "Relu") {
-    return Accepts::no("no such activation");
+    return Accepts::no("the activation is not Relu");
   }
   if (node.inputs() > 6) return Accepts::no("more than one side input");
   return channels_last(node, capabilities);
@@ -175,20 +177,20 @@ Accepts fused_norm(const NodeView& node, const Capabilities& capabilities) {
 
 Accepts convolution(const NodeView& node, const Capabilities& capabilities) {
   if (Accepts layout = channels_last(node, capabilities); !layout) return layout;
-  return product(node, capabilities);
+  return library_dtype(node, capabilities);
 }
 
 /// Convolution gradients whose input number `sizes` is a shape.
 template <std::size_t sizes>
 Accepts convolution_gradient(const NodeView& node, const Capabilities& capabilities) {
-  if (!node.constant(sizes)) return Accepts::no("the sizes are no constant");
+  if (!node.constant(sizes)) return Accepts::no("the sizes are not a constant");
   return convolution(node, capabilities);
 }
 
-/// A convolution without groups, whose filter has `most` taps at most.
-Accepts taps_up_to(std::int64_t most, const NodeView& node, const Shape& filter) {
-  const bool fits = filter.elements(0, 3) <= most && filter[2] == node.input(0).shape.back();
-  return fits ? Accepts::yes() : Accepts::no("many taps, or groups");
+/// A convolution without groups, whose filter has at most `max_taps` taps.
+Accepts has_taps_up_to(std::int64_t max_taps, const NodeView& node, const Shape& filter) {
+  const bool fits = filter.elements(0, 3) <= max_taps && filter[2] == node.input(0).shape.back();
+  return fits ? Accepts::yes() : Accepts::no("too many taps, or groups");
 }
 
 /// Convolutions of few taps whose channels do not fill a tensor core's operand. On an H200 cuDNN
@@ -197,10 +199,10 @@ Accepts taps_up_to(std::int64_t most, const NodeView& node, const Shape& filter)
 Accepts few_taps_convolution(const NodeView& node, const Capabilities& capabilities) {
   constexpr std::int64_t k_tensor_core_channels = 8;
   if (node.input(0).shape.back() % k_tensor_core_channels == 0) {
-    return Accepts::no("cuDNN's tensor cores read these channels");
+    return Accepts::no("cuDNN uses tensor cores for these channels");
   }
   if (Accepts fits = convolution(node, capabilities); !fits) return fits;
-  return taps_up_to(kernels::FewTaps::k_max, node, node.input(1).shape);
+  return has_taps_up_to(kernels::FewTaps::k_max, node, node.input(1).shape);
 }
 
 /// Gradients of filters of few taps, for which cuDNN took 257 us in float16 for the convolution
@@ -215,14 +217,14 @@ Accepts filter_gradient(const NodeView& node, const Capabilities& capabilities) 
   const bool plain = height.stride == 1 && width.stride == 1 &&
                      height.pad_before == height.pad_after && width.pad_before == width.pad_after;
   const bool any_taps = node.output().dtype == DType::float32 && !plain;
-  return taps_up_to(any_taps ? filter.elements(0, 3) : kernels::FewTaps::k_max, node, filter);
+  return has_taps_up_to(any_taps ? filter.elements(0, 3) : kernels::FewTaps::k_max, node, filter);
 }
 
 Accepts one_dtype_of_values(const NodeView& node, const Capabilities& capabilities) {
   if (node.inputs() > kernels::AddNParams::k_max_inputs) {
     return Accepts::no("more inputs than fit one launch");
   }
-  return any(node, capabilities);
+  return supported_types(node, capabilities);
 }
 
 /// `first`: the input with the log.
@@ -231,14 +233,14 @@ Accepts few_values(const NodeView& node, const Capabilities& capabilities) {
   if (node.inputs() - first - 2 > kernels::LogScalarsParams::k_max_values) {
     return Accepts::no("more values than fit one launch");
   }
-  return any(node, capabilities);
+  return supported_types(node, capabilities);
 }
 
 Accepts few_averages(const NodeView& node, const Capabilities& capabilities) {
   if (node.attrs().get<std::vector<double>>("momentum").size() > graph::ops::k_max_averages) {
     return Accepts::no("more averages than fit one launch");
   }
-  return any(node, capabilities);
+  return supported_types(node, capabilities);
 }
 
 Accepts few_tensors(const NodeView& node, const Capabilities& capabilities) {
@@ -252,15 +254,15 @@ Accepts few_tensors(const NodeView& node, const Capabilities& capabilities) {
       return Accepts::no(fmt::format("no {} from {}", name(to), name(from)));
     }
   }
-  return any(node, capabilities);
+  return supported_types(node, capabilities);
 }
 
 Accepts pieces(const NodeView& node, const Capabilities& capabilities) {
   const std::size_t values = node.attrs().get<std::vector<double>>("values").size();
   if (values > kernels::LearningRateParams::k_max_pieces) {
-    return Accepts::no("more pieces than fit one launch");
+    return Accepts::no("more values than fit one launch");
   }
-  return any(node, capabilities);
+  return supported_types(node, capabilities);
 }
 
 Accepts squared_norms(const NodeView& node, const Capabilities& capabilities) {
@@ -270,12 +272,12 @@ Accepts squared_norms(const NodeView& node, const Capabilities& capabilities) {
       return Accepts::no(fmt::format("no squares of {}", name(dtype)));
     }
   }
-  return any(node, capabilities);
+  return supported_types(node, capabilities);
 }
 
 Accepts fused_update(const NodeView& node, const Capabilities& capabilities) {
-  if (node.attrs().get<std::int64_t>("packed") > 0) return Accepts::no("no packed variables");
-  return any(node, capabilities);
+  if (node.attrs().get<std::int64_t>("packed") > 0) return Accepts::no("packed variables");
+  return supported_types(node, capabilities);
 }
 
 template <class... F>
@@ -289,7 +291,7 @@ Accepts fused_elementwise(const NodeView& node, const Capabilities&) {
       graph::ops::elementwise_body(node.attrs().get<std::string>("body"), node.inputs());
   if (node.inputs() > graph::ops::k_max_elementwise_inputs ||
       body.steps.size() > graph::ops::k_max_elementwise_steps) {
-    return Accepts::no("too long");
+    return Accepts::no("too many inputs or steps");
   }
   const auto dtype_of = [&](int operand) {
     const auto at = static_cast<std::size_t>(operand);
@@ -321,15 +323,15 @@ Accepts fused_elementwise(const NodeView& node, const Capabilities&) {
 
 /// Scalar functions; the result may have the memory of each operand.
 template <class... F>
-void add_functions(std::vector<Kernel>& rows, std::string_view name, functions::List<F...>) {
-  (rows.push_back({F::op, name, any, nullptr, (1U << F::arity) - 1}), ...);
+void add_functions(std::vector<Kernel>& entries, std::string_view name, functions::List<F...>) {
+  (entries.push_back({F::op, name, supported_types, nullptr, (1U << F::arity) - 1}), ...);
 }
 
 std::vector<Kernel> all() {
-  std::vector<Kernel> rows{
-      {"MatMul", "cublaslt/matmul", product},
-      {"FusedMatMul", "cublaslt/fused_matmul", fused_product},
-      {"BatchMatMulV2", "cublaslt/batch_matmul", product},
+  std::vector<Kernel> entries{
+      {"MatMul", "cublaslt/matmul", library_dtype},
+      {"FusedMatMul", "cublaslt/fused_matmul", fused_matmul},
+      {"BatchMatMulV2", "cublaslt/batch_matmul", library_dtype},
       {"RNN", "cuda/rnn", recurrent_in_one_launch<graph::ops::rnn_geometry>},
       {"RNN", "cublaslt/rnn", recurrent},
       {"RNNGrad", "cuda/rnn_grad", recurrent_in_one_launch<graph::ops::rnn_grad_geometry>},
@@ -347,21 +349,21 @@ std::vector<Kernel> all() {
       {"DepthwiseConv2dNativeBackpropInput", "cudnn/convolution", convolution_gradient<0>},
       {"DepthwiseConv2dNativeBackpropFilter", "cudnn/convolution", convolution_gradient<1>},
 
-      {"BiasAdd", "cuda/bias_add", any, nullptr, 0b1},
-      {"BiasAddGrad", "cuda/bias_grad", any},
-      {"Softmax", "cuda/softmax", any, nullptr, 0b1},
-      {"LogSoftmax", "cuda/softmax", any, nullptr, 0b1},
-      {"SoftmaxCrossEntropyWithLogits", "cuda/cross_entropy", any},
-      {"SoftmaxLoss", "cuda/softmax_loss", any},
-      {"SparseSoftmaxCrossEntropyWithLogits", "cuda/sparse_cross_entropy", any},
-      {"BatchMoments", "cuda/batch_moments", any},
-      {"NormalizeByMoments", "cuda/batch_norm", any, nullptr, 0b100001},
+      {"BiasAdd", "cuda/bias_add", supported_types, nullptr, 0b1},
+      {"BiasAddGrad", "cuda/bias_grad", supported_types},
+      {"Softmax", "cuda/softmax", supported_types, nullptr, 0b1},
+      {"LogSoftmax", "cuda/softmax", supported_types, nullptr, 0b1},
+      {"SoftmaxCrossEntropyWithLogits", "cuda/cross_entropy", supported_types},
+      {"SoftmaxLoss", "cuda/softmax_loss", supported_types},
+      {"SparseSoftmaxCrossEntropyWithLogits", "cuda/sparse_cross_entropy", supported_types},
+      {"BatchMoments", "cuda/batch_moments", supported_types},
+      {"NormalizeByMoments", "cuda/batch_norm", supported_types, nullptr, 0b100001},
       {"BatchNormGradSums", "cuda/batch_norm_grad_sums", float32_scale},
       {"NormalizeByMomentsGrad", "cuda/normalize_by_moments_grad", float32_scale, nullptr, 0b11},
       {"FusedBatchNormV3", "cuda/batch_norm", channels_last, nullptr, 0b1},
       {"FusedBatchNormGradV3", "cuda/batch_norm_grad", channels_last, nullptr, 0b11},
       {"_FusedBatchNormEx", "cuda/batch_norm", fused_norm, nullptr, 0b100001},
-      {"BatchNormReluGrad", "cuda/batch_norm_grad", any, nullptr, 0b11},
+      {"BatchNormReluGrad", "cuda/batch_norm_grad", supported_types, nullptr, 0b11},
       {"LayerNorm", "cuda/layer_norm", layer_norm, nullptr, 0b1001},
       {"LayerNormGrad", "cuda/layer_norm_grad", layer_norm, nullptr, 0b11100011},
       {"FusedAttention", "cuda/attention", attention<0>},
@@ -383,65 +385,65 @@ std::vector<Kernel> all() {
       {"AllGatherStart", "cuda/all_gather_start", among_ranks},
       {"AllGatherWait", "cuda/all_gather_wait", among_ranks},
       {"AddN", "cuda/add_n", one_dtype_of_values, nullptr, ~0U},
-      {"Cast", "cuda/cast", any},
-      {"ClipByValue", "cuda/clip", any, nullptr, 0b1},
-      {"Select", "cuda/select", any, nullptr, 0b110},
-      {"SelectV2", "cuda/select", any, nullptr, 0b110},
+      {"Cast", "cuda/cast", supported_types},
+      {"ClipByValue", "cuda/clip", supported_types, nullptr, 0b1},
+      {"Select", "cuda/select", supported_types, nullptr, 0b110},
+      {"SelectV2", "cuda/select", supported_types, nullptr, 0b110},
 
-      {"BroadcastTo", "cuda/broadcast", any},
+      {"BroadcastTo", "cuda/broadcast", supported_types},
       {"ConcatV2", "cuda/concat", last_constant},
-      {"Fill", "cuda/fill", any},
+      {"Fill", "cuda/fill", supported_types},
       {"GatherV2", "cuda/gather", constant<2>},
-      {"OneHot", "cuda/one_hot", any},
+      {"OneHot", "cuda/one_hot", supported_types},
       {"Pad", "cuda/pad", constant<1>},
       {"PadV2", "cuda/pad", constant<1>},
       {"ReverseV2", "cuda/reverse", constant<1>},
-      {"Shape", "cuda/shape", any},
+      {"Shape", "cuda/shape", supported_types},
       {"Slice", "cuda/slice", constant<1>},
       {"Split", "cuda/split", constant<0>},
       {"Tile", "cuda/tile", constant<1>},
       {"Transpose", "cuda/transpose", constant<1>},
-      {"UnsortedSegmentSum", "cuda/segment_sum", any},
+      {"UnsortedSegmentSum", "cuda/segment_sum", supported_types},
 
-      {"GatherBatch", "cuda/gather_batch", any},
+      {"GatherBatch", "cuda/gather_batch", supported_types},
       {"LogScalars", "cuda/log_scalars", few_values<0>},
       {"KeepState", "cuda/keep_state", few_values<4>},
       {"NextBatch", "cuda/next_batch", few_tensors},
 
-      {"InTopKV2", "cuda/in_top_k", any},
-      {"L2Loss", "cuda/l2_loss", any},
-      {"RandomUniformFromOrdinal", "cuda/uniform", any},
-      {"RandomFlip", "cuda/random_flip", any},
-      {"RandomTranslation", "cuda/random_translation", any},
+      {"InTopKV2", "cuda/in_top_k", supported_types},
+      {"L2Loss", "cuda/l2_loss", supported_types},
+      {"RandomUniformFromOrdinal", "cuda/uniform", supported_types},
+      {"RandomFlip", "cuda/random_flip", supported_types},
+      {"RandomTranslation", "cuda/random_translation", supported_types},
 
-      {"AllFinite", "cuda/all_finite", any},
+      {"AllFinite", "cuda/all_finite", supported_types},
       {"SquaredNorms", "cuda/squared_norms", squared_norms},
-      {"CastVariable", "cuda/cast_variable", any},
+      {"CastVariable", "cuda/cast_variable", supported_types},
       {"FusedUpdate", "cuda/update", fused_update},
-      {"GroupedUpdate", "cuda/update", any},
+      {"GroupedUpdate", "cuda/update", supported_types},
       {"MovingAverages", "cuda/moving_averages", few_averages},
-      {"UpdateLossScale", "cuda/loss_scale", any},
+      {"UpdateLossScale", "cuda/loss_scale", supported_types},
       {"LearningRate", "cuda/learning_rate", pieces},
-      {"AssignVariableOp", "cuda/assign", any},
-      {"AssignAddVariableOp", "cuda/assign_add", any},
+      {"AssignVariableOp", "cuda/assign", supported_types},
+      {"AssignAddVariableOp", "cuda/assign_add", supported_types},
   };
-  add_functions(rows, "cuda/unary", functions::UnaryFunctions{});
-  add_functions(rows, "cuda/binary", functions::BinaryFunctions{});
+  add_functions(entries, "cuda/unary", functions::UnaryFunctions{});
+  add_functions(entries, "cuda/binary", functions::BinaryFunctions{});
   for (const auto& [op, reduction] : kernels::k_reductions) {
-    rows.push_back({op, "cuda/reduce", constant<1>});
+    entries.push_back({op, "cuda/reduce", constant<1>});
   }
   for (const graph::OpDef& op : graph::op_table().all()) {
-    if (op.update) rows.push_back({op.name, "cuda/update", any});
-    if (op.aliases) rows.push_back({op.name, "cuda/alias", any});
+    if (op.update) entries.push_back({op.name, "cuda/update", supported_types});
+    if (op.aliases) entries.push_back({op.name, "cuda/alias", supported_types});
   }
-  return rows;
+  return entries;
 }
 
 }  // namespace
 
-std::span<const Kernel> rows() {
-  static const std::vector<Kernel> k_rows = all();
-  return k_rows;
+std::span<const Kernel> kernel_table() {
+  static const std::vector<Kernel> k_table = all();
+  return k_table;
 }
 
 }  // namespace halfstep::backend::cuda
