@@ -35,7 +35,7 @@ CLI::Option* add(CLI::App& command,
           value = *number;
         } else {
           problems().error({flag, 0, 0, ""},
-                           fmt::format("must be {}, got '{}'", wanted, shortened(text, 100)));
+                           fmt::format("must be {}, got '{}'", wanted, truncated(text, 100)));
         }
       },
       doc);

@@ -182,7 +182,7 @@ backend::Backend open_device(const config::RunSpec& spec,
   const bool fallback = spec.precision.fallback == config::Fallback::warn;
   if (spec.device.kind == config::DeviceKind::cuda && fallback) {
     print_warnings({config::warning(
-        config::k_fallback_taken,
+        config::k_fallback_used,
         spec.where("device"),
         fmt::format("cuda cannot be used here ({}): the CPU is used", unavailable.reason))});
   } else if (spec.device.kind == config::DeviceKind::cuda) {

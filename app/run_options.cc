@@ -104,10 +104,10 @@ data::DataOptions data_options(const LoadedConfig& loaded) {
   data::DataOptions options;
   options.name = spec.name.value_or("");
   if (spec.format) options.format = config::name_of(*spec.format, config::k_data_formats);
-  options.path = spec.located_path().value_or("");
+  options.path = spec.resolved_path().value_or("");
   options.sha256 = spec.sha256.value_or("");
   options.layout = spec.layout;
-  options.pictures = image_form(spec);
+  options.image_conversion = image_conversion(spec);
   options.skip_bad_samples = spec.on_bad_sample == config::OnBadSample::skip;
   options.labels_are_samples = spec.labels == config::DataLabels::samples;
   options.test_split = spec.test_split;
@@ -125,8 +125,8 @@ data::DataOptions data_options(const LoadedConfig& loaded) {
       options.model_output = output.form.shape;
       continue;
     }
-    data::LabelPart& part =
-        options.outputs.emplace_back(data::LabelPart{output.key, options.labels_are_class_numbers});
+    data::LabelSpec& part =
+        options.outputs.emplace_back(data::LabelSpec{output.key, options.labels_are_class_numbers});
     part.ignored_label = options.ignored_label;
     part.absent = !output.is_labelled();
     if (part.absent) part.shape = {0};
@@ -248,8 +248,8 @@ void apply_logging(const RunOptions& options) {
   print_warnings(unknown_variables());
 }
 
-data::ImageForm image_form(const config::DataSpec& spec) {
-  data::ImageForm form;
+data::ImageConversion image_conversion(const config::DataSpec& spec) {
+  data::ImageConversion form;
   if (spec.image_size.size() == 2) {
     form.height = spec.image_size[0];
     form.width = spec.image_size[1];

@@ -78,8 +78,8 @@ void refuse_precision_flags(const RunOptions& options, std::string_view flag);
 /// Sets log file and colours, and the log level where a flag does.
 void apply_logging(const RunOptions& options);
 
-/// The form that a config declares for pictures.
-data::ImageForm image_form(const config::DataSpec& spec);
+/// The conversion that a config declares for images.
+data::ImageConversion image_conversion(const config::DataSpec& spec);
 
 /// The options by which load_data loads.
 data::DataOptions data_options(const LoadedConfig& loaded);

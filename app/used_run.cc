@@ -65,7 +65,7 @@ void check_against_run(const config::RunSpec& given, const std::string& director
   const config::RunSpec run = report::read_run_spec(directory);
   Diagnostics diagnostics;
   for (const config::Difference& d : differences(run, given, k_model_keys)) {
-    // The run refused pictures of another form: to accept them changes none of its results.
+    // The run refused images of another conversion: to accept them changes none of its results.
     const bool takes_more = (d.path == "data.resize" && d.before == "none") ||
                             (d.path == "data.channels" && d.before == "null");
     if (takes_more) continue;

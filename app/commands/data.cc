@@ -11,9 +11,9 @@
 #include "core/printable.h"
 #include "data/contact_sheet.h"
 #include "data/dataset.h"
+#include "data/dataset_registry.h"
 #include "data/inputs.h"
 #include "data/synthetic_digits.h"
-#include "data/table.h"
 #include "data/tensor_files.h"
 #include "environment.h"
 #include "number_flags.h"
@@ -48,7 +48,7 @@ struct Info {
   bool json = false;
 };
 
-/// The layout of arrays in the files; pictures and CIFAR's files have one of their own.
+/// The layout of arrays in the files; images and CIFAR's files have one of their own.
 std::optional<data::Layout> stored_layout(const data::Dataset& set) {
   return set.name == "npz" || set.name == "idx" ? set.layout : std::nullopt;
 }
@@ -68,8 +68,8 @@ void print_columns(const std::vector<data::ColumnEncoding>& columns) {
     const std::string content =
         column.categories.empty()
             ? fmt::format("mean {:.6g}, deviation {:.6g}", column.mean, column.deviation)
-            : shortened(fmt::format("{}", fmt::join(column.categories, ", ")), 60);
-    print_line("{:<24} {:>8}  {}", shortened(column.name, 24), column.features(), content);
+            : truncated(fmt::format("{}", fmt::join(column.categories, ", ")), 60);
+    print_line("{:<24} {:>8}  {}", truncated(column.name, 24), column.features(), content);
   }
 }
 
@@ -88,7 +88,7 @@ void print_text(const data::Dataset& set) {
              config::name_of(vocabulary.tokens, config::k_text_tokens),
              vocabulary.names.empty()
                  ? ""
-                 : shortened(fmt::format(": {}", fmt::join(vocabulary.names, " ")), k_max_bytes));
+                 : truncated(fmt::format(": {}", fmt::join(vocabulary.names, " ")), k_max_bytes));
   const std::int64_t length = set.sample_shape[0];
   for (std::int64_t i = 0; i < std::min<std::int64_t>(3, set.train.samples()); ++i) {
     const float* window = set.train.images.as<float>() + i * length;
@@ -96,7 +96,7 @@ void print_text(const data::Dataset& set) {
     print_line("{} {}: {}",
                set.predicts_tokens() ? "window" : "text",
                i,
-               shortened(data::text_of(ids, vocabulary), k_max_bytes));
+               truncated(data::text_of(ids, vocabulary), k_max_bytes));
   }
 }
 
@@ -106,7 +106,7 @@ bool is_config(const std::string& name) {
 
 /// The inputs and outputs of a model of several, by the names of the arrays.
 void name_parts(data::DataOptions& options) {
-  data::NamedParts parts = data::parts_named_in(data::NpzReader(options.path), options.layout);
+  data::ElementSpec parts = data::element_spec_of(data::NpzReader(options.path), options.layout);
   options.inputs = std::move(parts.inputs);
   options.outputs = std::move(parts.outputs);
 }
@@ -167,9 +167,9 @@ data::Dataset described(const Info& flags) {
     options.text->column = flags.text_column;
   }
   options.search_paths = data_search_paths("");
-  // Pictures of any form can be looked at.
-  options.pictures.resize = data::Resize::bilinear;
-  options.pictures.convert = true;
+  // Images of any size and channels can be shown.
+  options.image_conversion.resize = data::Resize::bilinear;
+  options.image_conversion.convert = true;
   if (options.format == "npz" && data::find_dataset(options)) name_parts(options);
   return data::load_dataset(options);
 }
@@ -195,7 +195,7 @@ std::string label_text(const Tensor& labels,
   return named ? names[static_cast<std::size_t>(number)] : fmt::format("{:.6g}", number);
 }
 
-/// How the first samples begin, of data that is neither pictures nor text.
+/// How the first samples begin, of data that is neither images nor text.
 void print_samples(const data::Dataset& set) {
   const data::Split& train = set.train;
   for (std::int64_t i = 0; i < std::min<std::int64_t>(3, train.samples()); ++i) {
@@ -203,7 +203,7 @@ void print_samples(const data::Dataset& set) {
     std::int64_t at = i * set.sample_shape.elements();
     if (set.inputs.size() < 2) line = beginning(train.images, at, set.sample_shape.elements());
     for (std::size_t k = 0; k < set.inputs.size() && set.inputs.size() > 1; ++k) {
-      const data::InputPart& part = set.inputs[k];
+      const data::InputSpec& part = set.inputs[k];
       const std::int64_t count = part.shape.elements();
       line +=
           fmt::format("{} {}{}", k > 0 ? " " : "", part.name, beginning(train.images, at, count));
@@ -211,7 +211,7 @@ void print_samples(const data::Dataset& set) {
     }
     std::string label;
     for (std::size_t k = 0; k < set.outputs.size(); ++k) {
-      const data::LabelPart& part = set.outputs[k];
+      const data::LabelSpec& part = set.outputs[k];
       if (part.absent) continue;
       const Tensor own = data::labels_of(train.labels.view(), set.outputs, k);
       const std::int64_t count = part.shape.elements();
@@ -226,10 +226,10 @@ void print_samples(const data::Dataset& set) {
   }
 }
 
-/// Of pictures that have another form than a sample.
-void print_forms(const data::PictureForms& forms, const Shape& sample) {
+/// Statistics of images that differ in size or channels from a sample.
+void print_forms(const data::ImageFolderStats& forms, const Shape& sample) {
   if (forms.resized > 0) {
-    print_line("resized: {} pictures, as sizes are {} to {} x {} to {} pixels (data.resize)",
+    print_line("resized: {} images, as sizes are {} to {} x {} to {} pixels (data.resize)",
                forms.resized,
                forms.min_height,
                forms.max_height,
@@ -237,7 +237,7 @@ void print_forms(const data::PictureForms& forms, const Shape& sample) {
                forms.max_width);
   }
   if (forms.converted > 0) {
-    print_line("converted to {}: {} pictures (data.channels: {})",
+    print_line("converted to {}: {} images (data.channels: {})",
                sample[2] == 1 ? "grey" : "RGB",
                forms.converted,
                sample[2]);
@@ -260,10 +260,10 @@ int info(const Info& flags) {
     report.classes = set.classes;
     report.class_names = set.class_names;
     if (set.table) report.columns = set.table->columns;
-    for (const data::InputPart& part : set.inputs) {
+    for (const data::InputSpec& part : set.inputs) {
       report.inputs.push_back({part.name, {part.shape.begin(), part.shape.end()}});
     }
-    for (const data::LabelPart& part : set.outputs) {
+    for (const data::LabelSpec& part : set.outputs) {
       if (!report.outputs) report.outputs.emplace();
       if (part.absent) continue;
       report.outputs->push_back(
@@ -276,10 +276,10 @@ int info(const Info& flags) {
     }
     report.train_samples = set.train.samples();
     report.test_samples = set.test.samples();
-    report.left_out_samples = set.left_out;
-    if (set.pictures) {
-      report.resized_samples = set.pictures->resized;
-      report.converted_samples = set.pictures->converted;
+    report.left_out_samples = set.skipped_samples;
+    if (set.image_stats) {
+      report.resized_samples = set.image_stats->resized;
+      report.converted_samples = set.image_stats->converted;
     }
     report.train_per_class = histogram(set.train, set.classes);
     report.test_per_class = histogram(set.test, set.classes);
@@ -303,10 +303,10 @@ int info(const Info& flags) {
              !set.outputs.empty() ? fmt::format("labels of {} outputs", set.outputs.size())
              : set.classes == 0   ? "labels are numbers"
                                   : fmt::format("{} classes", set.classes));
-  for (const data::InputPart& part : set.inputs) {
+  for (const data::InputSpec& part : set.inputs) {
     print_line("input {:<18} {}", part.name, to_string(part.shape));
   }
-  for (const data::LabelPart& part : set.outputs) {
+  for (const data::LabelSpec& part : set.outputs) {
     if (part.absent) {
       print_line("output {:<17} no labels, as it has neither a loss nor metrics", part.name);
       continue;
@@ -323,8 +323,9 @@ int info(const Info& flags) {
     if (!config.empty()) print_line("a config takes them with {}", config);
   }
   print_line("from {}", set.source);
-  if (set.pictures) print_forms(*set.pictures, set.sample_shape);
-  if (set.left_out > 0) print_line("left out: {} samples that cannot be read", set.left_out);
+  if (set.image_stats) print_forms(*set.image_stats, set.sample_shape);
+  if (set.skipped_samples > 0)
+    print_line("left out: {} samples that cannot be read", set.skipped_samples);
   if (const std::string layout = layout_text(set); !layout.empty()) fmt::print("{}\n", layout);
   const bool lists_classes = !set.class_names.empty() && !set.predicts_tokens();
   if (lists_classes && set.class_names.size() <= k_max_names) {
@@ -337,7 +338,7 @@ int info(const Info& flags) {
     print_samples(set);
   }
   if (!set.origin.empty()) fmt::print("origin: {}\nlicence: {}\n", set.origin, set.licence);
-  // A folder has a file per picture; --json lists them all.
+  // A folder has a file per image; --json lists them all.
   constexpr std::size_t k_max_files = 12;
   if (set.files.size() > k_max_files) {
     fmt::print("  {}  of {} files, one after the other\n", set.sha256, set.files.size());

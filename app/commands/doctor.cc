@@ -110,7 +110,7 @@ double sum_seconds(comm::Communicator& ranks, std::int64_t count, int repeats) {
   const std::int64_t padded = comm::padded_count(count, ranks.size());
   std::vector<float> numbers(static_cast<std::size_t>(padded));
   std::byte* buffer = reinterpret_cast<std::byte*>(numbers.data());
-  const auto sum = ranks.sum(count, DType::float32, comm::SumKind::all_reduce);
+  const auto sum = ranks.collective(count, DType::float32, comm::CollectiveKind::all_reduce);
   std::vector<double> seconds;
   for (int i = -k_warm_up; i < repeats; ++i) {
     const Clock::time_point begin = Clock::now();
@@ -148,7 +148,8 @@ std::optional<report::RanksProbe> probe_ranks(const Ranks& all, const report::Ra
   }
   found.small_sum_seconds = sum_seconds(ranks, 1, 200);
   found.large_sum_seconds = sum_seconds(ranks, k_large, 10);
-  const std::int64_t sent = comm::sent_bytes(comm::SumKind::all_reduce, 4 * k_large, ranks.size());
+  const std::int64_t sent =
+      comm::sent_bytes(comm::CollectiveKind::all_reduce, 4 * k_large, ranks.size());
   found.sent_bytes_per_second = static_cast<double>(sent) / found.large_sum_seconds;
   return found;
 }
@@ -250,7 +251,7 @@ std::optional<std::size_t> wanted_gpu(const std::string& device) {
   if (device.empty()) return std::nullopt;
   const Where where{"--device", 0, 0, ""};
   config::Node node = config::Node::scalar(device, where);
-  config::spell_out(node, "device");
+  config::expand_shorthand(node, "device");
   config::DeviceSpec wanted;
   Diagnostics diagnostics;
   config::read(node, wanted, diagnostics, {});

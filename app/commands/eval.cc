@@ -103,7 +103,7 @@ report::EvalReport eval_report(train::Session& session,
   report.classes = report::classes_block(result, session.dataset().class_names);
   report.outputs = report::output_classes(result, session.dataset());
   report.warnings = report::remarks(warnings);
-  report.nonfinite = tidy(field_ref(report));
+  report.nonfinite = sanitize(field_ref(report));
   return report;
 }
 

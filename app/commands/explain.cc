@@ -61,7 +61,7 @@ Hardware hardware(const config::RunSpec& spec, const std::string& arch, int rank
   // The hardware that is pretended need not be here.
   if (!arch.empty()) opened.device.kind = config::DeviceKind::cpu;
   Hardware hardware{open_device(opened), ""};
-  if (ranks > 1) hardware.backend.capabilities.ranks = comm::pretended_ranks(ranks);
+  if (ranks > 1) hardware.backend.capabilities.ranks = comm::simulated_ranks(ranks);
   if (arch.empty()) return hardware;
   if (report::is_known_gpu(arch)) {
     hardware.gpu = arch;

@@ -16,12 +16,12 @@
 #include "command.h"
 #include "config/warning_codes.h"
 #include "core/log.h"
+#include "data/dataset_registry.h"
 #include "data/file.h"
 #include "data/file_kind.h"
 #include "data/image.h"
 #include "data/image_folder.h"
 #include "data/inputs.h"
-#include "data/table.h"
 #include "data/tensor_files.h"
 #include "data/text_tokens.h"
 #include "open_device.h"
@@ -61,11 +61,12 @@ struct TextWindows {
 
 /// Preprocessing of stored values to the values that the model was trained on.
 struct Preparation {
-  data::LayoutHints layout;     ///< `wanted` is the shape of a sample
-  data::ImageForm pictures;     ///< of the folder of pictures that was trained on; else as they are
+  data::LayoutHints layout;  ///< `wanted` is the shape of a sample
+  data::ImageConversion
+      image_conversion;         ///< of the folder of images that was trained on; else as they are
   std::optional<double> scale;  ///< of all values; absent: bytes are scaled to [0, 1]
   bool trained_on_bytes = true;
-  bool skips_bad_pictures = false;    ///< of folders; files that are named must be read
+  bool skip_bad_images = false;       ///< of folders; files that are named must be read
   std::optional<TableColumns> table;  ///< that was trained on
   std::optional<TextWindows> text;    ///< likewise
   std::optional<data::Cifar> cifar;   ///< likewise, of its binary files
@@ -93,7 +94,7 @@ Tensor read_several(const std::string& path, const data::DataOptions& options) {
 /// test_images, or the only one), the samples of a file of CIFAR, the rows of a CSV file, or the
 /// windows of a text.
 Tensor read_samples(const std::string& path, const Preparation& preparation) {
-  if (data::is_image(path)) return data::read_image(path, preparation.pictures);
+  if (data::is_image(path)) return data::read_image(path, preparation.image_conversion);
   if (path.ends_with(".npy")) return data::read_npy(data::read_file(path), path);
   if (preparation.cifar && path.ends_with(".bin")) {
     return data::read_cifar(std::array{path}, *preparation.cifar).images;
@@ -106,7 +107,7 @@ Tensor read_samples(const std::string& path, const Preparation& preparation) {
     }
     const std::string kind = data::file_kind_of(path).name;
     if (!preparation.table && (kind.ends_with(" image") || kind == "text")) {
-      return data::read_image(path, preparation.pictures);  // which says why it is none
+      return data::read_image(path, preparation.image_conversion);  // which says why it is none
     }
     if (!preparation.table) return data::read_idx(path);
     return data::read_features(path, preparation.table->spec, preparation.table->encoding);
@@ -129,7 +130,7 @@ struct InputFile {
   bool picture_of_folder = false;
 };
 
-/// The input files. In place of a folder: for a run on a text the texts in it, else the pictures in
+/// The input files. In place of a folder: for a run on a text the texts in it, else the images in
 /// it and below it, in the order of their paths. A run on a table takes no folder.
 std::vector<InputFile> files_of(std::vector<std::string> inputs,
                                 const std::vector<std::string>& more,
@@ -142,7 +143,7 @@ std::vector<InputFile> files_of(std::vector<std::string> inputs,
     } else if (preparation.text) {
       for (std::string& path : data::text_files(input)) files.push_back({std::move(path)});
     } else {
-      for (std::string& path : data::pictures_below(input)) {
+      for (std::string& path : data::list_images(input)) {
         files.push_back({std::move(path), true});
       }
     }
@@ -152,7 +153,7 @@ std::vector<InputFile> files_of(std::vector<std::string> inputs,
       ErrorKind::config,
       {"INPUT", 0, 0, ""},
       "is missing: name files (JPEG, PNG, BMP, PGM, PPM, IDX, NPY, NPZ, CSV, text) or a "
-      "folder of pictures");
+      "folder of images");
 }
 
 /// `shape` without axes of extent 1, which do not change a sample.
@@ -198,11 +199,11 @@ std::int64_t append_samples(const std::string& path,
     throw UserError(ErrorKind::data, {path, 0, 0, ""}, std::move(message));
   };
   const bool several = !preparation.several.inputs.empty();
-  const bool picture = !several && data::is_image(path);
+  const bool is_image = !several && data::is_image(path);
   Tensor tensor =
       several ? read_several(path, preparation.several) : read_samples(path, preparation);
   const Shape stored = tensor.shape();
-  if (!picture && !several) tensor = arranged(std::move(tensor), preparation.layout);
+  if (!is_image && !several) tensor = arranged(std::move(tensor), preparation.layout);
   const auto count = count_samples(tensor.shape(), sample);
   if (!count) {
     fail(fmt::format(
@@ -245,7 +246,7 @@ Asked read_inputs(const PredictFlags& state,
       const std::int64_t count = append_samples(path, preparation, values);
       asked.files.insert(asked.files.end(), static_cast<std::size_t>(count), path);
     } catch (const UserError& error) {
-      const bool skips = preparation.skips_bad_pictures && picture_of_folder;
+      const bool skips = preparation.skip_bad_images && picture_of_folder;
       const bool last = &path == &files.back().path && asked.files.empty();
       if (!skips || last || error.kind() != ErrorKind::data) throw;
       log_warning("{}: {}: left out", path, error.problems().front().message);
@@ -300,11 +301,11 @@ int predict(const PredictFlags& state) {
   preparation.several = data_options(used.config);
   preparation.cifar = cifar_of(spec.data);
   if (spec.data.format == config::DataFormat::image_folder) {
-    preparation.pictures = image_form(spec.data);
-    preparation.skips_bad_pictures = spec.data.on_bad_sample == config::OnBadSample::skip;
-    preparation.pictures.height = trained_on.sample_shape[0];
-    preparation.pictures.width = trained_on.sample_shape[1];
-    preparation.pictures.channels = trained_on.sample_shape[2];
+    preparation.image_conversion = image_conversion(spec.data);
+    preparation.skip_bad_images = spec.data.on_bad_sample == config::OnBadSample::skip;
+    preparation.image_conversion.height = trained_on.sample_shape[0];
+    preparation.image_conversion.width = trained_on.sample_shape[1];
+    preparation.image_conversion.channels = trained_on.sample_shape[2];
   }
   if (spec.data.table && trained_on.table) {
     preparation.table = {*spec.data.table, *trained_on.table};
@@ -362,7 +363,7 @@ int predict(const PredictFlags& state) {
     report.predictions.push_back(std::move(image));
   }
   if (state.run.json) {
-    report.nonfinite = tidy(field_ref(report));
+    report.nonfinite = sanitize(field_ref(report));
     fmt::print("{}", report::dump(to_json(report)));
   }
   return 0;
@@ -376,7 +377,7 @@ std::function<int()> declare_predict(CLI::App& command) {
   command.add_option("INPUT",
                      state->inputs,
                      "samples: JPEG, PNG, BMP, PGM, PPM, IDX, NPY, NPZ, CSV or text files, or "
-                     "folders of pictures, "
+                     "folders of images, "
                      "with those in folders below");
   command.add_option("--input", state->more_inputs, "the same")->allow_extra_args(false);
   command.add_option("--output",

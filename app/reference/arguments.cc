@@ -38,8 +38,8 @@ std::string type_text(const config::FieldDoc& field) {
 
 std::string default_text(const config::FieldDoc& field) {
   if (field.required) return "required";
-  if (!field.usual) return field.type == "value" ? "absent" : "";
-  return field.usual->empty() ? "\"\"" : *field.usual;
+  if (!field.default_value) return field.type == "value" ? "absent" : "";
+  return field.default_value->empty() ? "\"\"" : *field.default_value;
 }
 
 }  // namespace halfstep::app

@@ -5,7 +5,7 @@
 #include "config/run_spec.h"
 #include "config/warning_codes.h"
 #include "core/ranges.h"
-#include "data/table.h"
+#include "data/dataset_registry.h"
 #include "precision/policy.h"
 #include "reference/reference.h"
 
@@ -16,16 +16,16 @@ using config::FieldDoc;
 
 // Data.
 
-std::string extents(const data::SetDef& def) {
+std::string extents(const data::DatasetDef& def) {
   return fmt::format("[{}]", fmt::join(def.sample_shape, ", "));
 }
 
-std::string file_names(const data::SetDef& def) {
-  const auto names = mapped<std::string_view>(def.files, &data::SetFile::name);
+std::string file_names(const data::DatasetDef& def) {
+  const auto names = mapped<std::string_view>(def.files, &data::DataFile::name);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-Entry format_entry(const data::SetDef& def) {
+Entry format_entry(const data::DatasetDef& def) {
   Entry entry{.kind = kinds::k_data_format,
               .name = std::string(def.name),
               .doc = std::string(def.doc),
@@ -60,7 +60,7 @@ Entry format_entry(const data::SetDef& def) {
   return entry;
 }
 
-Entry set_entry(const data::SetDef& def) {
+Entry set_entry(const data::DatasetDef& def) {
   Entry entry{.kind = kinds::k_data_set,
               .name = std::string(def.name),
               .doc = fmt::format("Images of {}, {} classes.", extents(def), def.classes),
@@ -119,10 +119,10 @@ Topic data_topic() {
               .doc = "data of your own, step by step; formats and known data sets",
               .text = data_guide()};
   topic.entries.push_back(section("data"));
-  for (const data::SetDef& def : data::formats()) {
+  for (const data::DatasetDef& def : data::formats()) {
     if (!def.doc.empty()) topic.entries.push_back(format_entry(def));
   }
-  for (const data::SetDef& def : data::named_sets()) topic.entries.push_back(set_entry(def));
+  for (const data::DatasetDef& def : data::named_sets()) topic.entries.push_back(set_entry(def));
   return topic;
 }
 

@@ -33,7 +33,7 @@ std::vector<std::string> names_of(const Entry& entry, const FieldDoc& field) {
 
 bool same(const FieldDoc& a, const FieldDoc& b) {
   return a.path == b.path && a.doc == b.doc && a.type == b.type && a.words == b.words &&
-         a.usual == b.usual && a.required == b.required;
+         a.default_value == b.default_value && a.required == b.required;
 }
 
 /// An argument with those below it, as an entry; its owners are listed in a fact.

@@ -49,7 +49,7 @@ std::string types_text(const graph::OpDef& op) {
 /// "cuda infer, bf16 infer, cpu infer, fp16_cpu infer", and equal lists once: "infer".
 std::string lists_text(std::string_view op) {
   using precision::Mode;
-  constexpr precision::Libraries k_newest{.cuda = 99'990, .cudnn = 99'990};
+  constexpr precision::LibraryVersions k_newest{.cuda = 99'990, .cudnn = 99'990};
   static const auto k_lists = [&] {
     std::vector<std::pair<Mode, precision::OpLists>> lists;
     for (std::size_t i = 0; i < precision::names_of(Mode()).size(); ++i) {

@@ -13,7 +13,7 @@ std::vector<report::ReferenceArgument> arguments(const std::vector<config::Field
                     field.unit,
                     field.required,
                     field.nullable,
-                    field.usual,
+                    field.default_value,
                     field.words,
                     field.min,
                     field.max,

@@ -27,7 +27,7 @@ bool is_map(const Json& schema) {
 /// "integer", "list of objects", "map of numbers"; "value" where the schema leaves it open.
 std::string json_type(const Json& schema, bool several = false) {
   const std::string plural = several ? "s" : "";
-  if (schema.contains("const")) return "always " + halfstep::shown(schema["const"]);
+  if (schema.contains("const")) return "always " + halfstep::repr(schema["const"]);
   if (schema.contains("enum")) return "one of";
   if (!schema.contains("type")) return "value" + plural;
   const Json& given = schema["type"];

@@ -29,8 +29,9 @@ std::vector<FieldDoc> shown(std::vector<FieldDoc> fields) {
     if (field.type == "section" && field.name.ends_with("_regularizer")) {
       field.kind = "regularizer";
       left_out.push_back(field.path + ".");
-    } else if (!field.bare.empty()) {
-      field.doc += fmt::format(" A value in place of the map stands for `{}`.", field.bare);
+    } else if (!field.shorthand_key.empty()) {
+      field.doc +=
+          fmt::format(" A value in place of the map stands for `{}`.", field.shorthand_key);
     }
   }
   std::erase_if(fields, [&](const FieldDoc& field) {
@@ -186,7 +187,7 @@ Topic optimizers() {
                 .arguments = fields_of(def->fields),
                 .common_arguments = common,
                 .prefixes = {"optimizer", "optimizers"}};
-    learning_rate.usual = rate;
+    learning_rate.default_value = rate;
     entry.arguments.insert(entry.arguments.begin(), learning_rate);
     entry.facts.push_back({"state",
                            slots.empty() ? "none with the default arguments"

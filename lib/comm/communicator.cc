@@ -12,17 +12,17 @@ namespace halfstep::comm {
 
 namespace {
 
-class PretendedRanks final : public Communicator {
+class SimulatedRanks final : public Communicator {
  public:
-  explicit PretendedRanks(int ranks) : ranks_(ranks) {}
+  explicit SimulatedRanks(int ranks) : ranks_(ranks) {}
 
   int rank() const override { return 0; }
   int size() const override { return ranks_; }
   const Transport& transport() const override { return transport_; }
   Traffic traffic() const override { return {}; }
   void set_timeout(double) override {}
-  std::unique_ptr<Sum> sum(std::int64_t, DType, SumKind) override {
-    return std::make_unique<NoSum>();
+  std::unique_ptr<Collective> collective(std::int64_t, DType, CollectiveKind) override {
+    return std::make_unique<NoCollective>();
   }
   void wait(const std::byte*) override { refuse(); }
   void wait_for(const std::function<bool()>&) override { refuse(); }
@@ -31,11 +31,11 @@ class PretendedRanks final : public Communicator {
   void close() override {}
 
  private:
-  struct NoSum final : Sum {
+  struct NoCollective final : Collective {
     void start(std::byte*) override { refuse(); }
   };
   [[noreturn]] static void refuse() {
-    throw InternalError("the ranks are pretended", std::source_location::current());
+    throw InternalError("the ranks are simulated", std::source_location::current());
   }
 
   int ranks_;
@@ -44,8 +44,8 @@ class PretendedRanks final : public Communicator {
 
 }  // namespace
 
-std::shared_ptr<Communicator> pretended_ranks(int ranks) {
-  return std::make_shared<PretendedRanks>(ranks);
+std::shared_ptr<Communicator> simulated_ranks(int ranks) {
+  return std::make_shared<SimulatedRanks>(ranks);
 }
 
 RankLost::RankLost(std::vector<int> ranks, const std::string& message, const std::string& hint)
@@ -63,31 +63,31 @@ std::int64_t padded_count(std::int64_t count, int ranks) {
   return (count + ranks - 1) / ranks * ranks;
 }
 
-bool in_one_message(SumKind kind, std::int64_t bytes, int ranks) {
-  // Of more ranks, or bytes, those that are sent more than once would outweigh a latency.
-  return kind == SumKind::all_reduce && bytes * ranks <= 64 << 10 && ranks <= 8;
+bool is_single_message(CollectiveKind kind, std::int64_t bytes, int ranks) {
+  // Above these limits, sending each byte to all ranks costs more than the saved latency.
+  return kind == CollectiveKind::all_reduce && bytes * ranks <= 64 << 10 && ranks <= 8;
 }
 
-std::int64_t sent_bytes(SumKind kind, std::int64_t bytes, int ranks) {
-  if (in_one_message(kind, bytes, ranks)) return (ranks - 1) * bytes;
-  return (kind == SumKind::all_reduce ? 2 : 1) * (ranks - 1) * (bytes / ranks);
+std::int64_t sent_bytes(CollectiveKind kind, std::int64_t bytes, int ranks) {
+  if (is_single_message(kind, bytes, ranks)) return (ranks - 1) * bytes;
+  return (kind == CollectiveKind::all_reduce ? 2 : 1) * (ranks - 1) * (bytes / ranks);
 }
 
-void add_parts(std::span<const std::byte* const> parts,
-               std::int64_t count,
-               DType dtype,
-               std::byte* to) {
+void reduce_sum(std::span<const std::byte* const> inputs,
+                std::int64_t count,
+                DType dtype,
+                std::byte* to) {
   dispatch_floating(dtype, [&]<class T>(Type<T>) {
     auto* out = reinterpret_cast<T*>(to);
-    // Blocks in the first-level cache, so that the loops over elements are vectorized.
+    // Accumulators of a block stay in the L1 cache, so that the loops over elements vectorize.
     constexpr std::int64_t k_block = 1024;
     std::array<Compute<T>, k_block> totals;
     for (std::int64_t begin = 0; begin < count; begin += k_block) {
       const std::int64_t n = std::min(k_block, count - begin);
-      for (std::size_t r = 0; r < parts.size(); ++r) {
-        const T* part = reinterpret_cast<const T*>(parts[r]) + begin;
+      for (std::size_t r = 0; r < inputs.size(); ++r) {
+        const T* input = reinterpret_cast<const T*>(inputs[r]) + begin;
         for (std::int64_t i = 0; i < n; ++i) {
-          const auto x = static_cast<Compute<T>>(part[i]);
+          const auto x = static_cast<Compute<T>>(input[i]);
           totals[static_cast<std::size_t>(i)] =
               r == 0 ? x : totals[static_cast<std::size_t>(i)] + x;
         }
@@ -104,9 +104,9 @@ void Communicator::start_exact(const std::byte* numbers,
                                const std::function<void(float*)>& fill) {
   if (!measures_errors_) return;
   ExactSum& exact = exact_[numbers];
-  // The tail of an epoch may have other numbers at this address.
+  // The smaller last batch of an epoch may have a buffer of another size at this address.
   if (std::ssize(exact.numbers) != count)
-    exact.sum = sum(count, DType::float32, SumKind::all_reduce);
+    exact.sum = collective(count, DType::float32, CollectiveKind::all_reduce);
   exact.numbers.assign(static_cast<std::size_t>(count), 0);
   fill(exact.numbers.data());
   exact.sum->start(reinterpret_cast<std::byte*>(exact.numbers.data()));
@@ -134,10 +134,11 @@ void Communicator::compare_exact(const std::byte* numbers,
   });
 }
 
-void add_over_ranks(Communicator& ranks, std::vector<double>& numbers) {
+void all_reduce_sum(Communicator& ranks, std::vector<double>& numbers) {
   const auto count = static_cast<std::int64_t>(numbers.size());
   numbers.resize(static_cast<std::size_t>(padded_count(count, ranks.size())));
-  const std::unique_ptr<Sum> sum = ranks.sum(count, DType::float64, SumKind::all_reduce);
+  const std::unique_ptr<Collective> sum =
+      ranks.collective(count, DType::float64, CollectiveKind::all_reduce);
   auto* bytes = reinterpret_cast<std::byte*>(numbers.data());
   sum->start(bytes);
   ranks.wait(bytes);

@@ -15,11 +15,11 @@
 #include <optional>
 #include <thread>
 
-#include "comm/exchanged_sum.h"
 #include "comm/mpi_library.h"
+#include "comm/pairwise_collective.h"
 #include "comm/pause.h"
 #include "comm/peers.h"
-#include "comm/pieces.h"
+#include "comm/segments.h"
 #include "core/system.h"
 
 namespace halfstep::comm {
@@ -28,36 +28,36 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-/// Between two looks at the processes of other ranks.
-constexpr Seconds k_look{0.1};
-/// Wait after which a rank tells the others that it is there.
-constexpr Seconds k_tell{1.0};
-/// Between two polls for sums that nobody waits for yet; 50 us made a step of mnist_cnn 6 % longer.
+/// Interval between two checks that the processes of other ranks are alive.
+constexpr std::chrono::milliseconds k_liveness_interval{100};
+/// Wait after which a rank announces to the others that it is alive.
+constexpr Seconds k_announce_after{1.0};
+/// Poll interval of the progress thread; 50 us made a step of mnist_cnn 6 % longer.
 constexpr std::chrono::microseconds k_background{250};
 
 /// MPI sends messages up to a limit eagerly, without a rendezvous: Open MPI up to 4 KiB with the
-/// header between processes of a host, and more over networks. Parts of up to k_max_in_eager bytes
+/// header between processes of a host, and more over networks. Chunks of up to k_max_in_eager bytes
 /// are sent in messages of k_eager: 4 KiB took 5.1 us in one message and 2.1 in two, 32 KiB 13.5
 /// and 9.4 in nine, 64 KiB 16.2 and 16.7.
 constexpr int k_eager = 4000, k_max_in_eager = 32 << 10;
 
-class Exchange final : public Communicator, public SumQueue {
-  using State = ExchangedSum::State;
+class MpiCommunicator final : public Communicator, public CollectiveQueue {
+  using State = PairwiseCollective::State;
   using Channel = Mpi::Channel;
 
  public:
-  explicit Exchange(std::unique_ptr<Mpi> mpi) : mpi_(std::move(mpi)) {
+  explicit MpiCommunicator(std::unique_ptr<Mpi> mpi) : mpi_(std::move(mpi)) {
     mpi_->start();
     transport_ = {mpi_->version(), mpi_->serialized() ? "serialized" : "funneled"};
-    meet();
+    exchange_hosts();
     if (mpi_->serialized()) {
-      progress_thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
+      progress_thread_ = std::jthread([this](const std::stop_token& stop) { progress_loop(stop); });
     }
   }
 
-  ~Exchange() override {
+  ~MpiCommunicator() override {
     progress_thread_.request_stop();
-    under_way_changed_.notify_all();
+    pending_changed_.notify_all();
     drop_exact_sums();
   }
 
@@ -70,13 +70,15 @@ class Exchange final : public Communicator, public SumQueue {
   }
   void set_timeout(double seconds) override { timeout_ = Seconds(seconds); }
 
-  std::unique_ptr<Sum> sum(std::int64_t count, DType dtype, SumKind kind) override {
+  std::unique_ptr<Collective> collective(std::int64_t count,
+                                         DType dtype,
+                                         CollectiveKind kind) override {
     const auto make = [&](std::int64_t n) {
-      return std::make_unique<ExchangedSum>(*this, rank(), size(), n, dtype, kind);
+      return std::make_unique<PairwiseCollective>(*this, rank(), size(), n, dtype, kind);
     };
-    const bool is_long = SumOfPieces::pieces(count, size(), dtype) > 1;
-    if (kind != SumKind::all_reduce || !is_long) return make(count);
-    return std::make_unique<SumOfPieces>(count, size(), dtype, make);
+    const bool is_long = SegmentedAllReduce::segment_count(count, size(), dtype) > 1;
+    if (kind != CollectiveKind::all_reduce || !is_long) return make(count);
+    return std::make_unique<SegmentedAllReduce>(count, size(), dtype, make);
   }
 
   std::vector<std::string> gather(std::string_view text) override {
@@ -125,7 +127,7 @@ class Exchange final : public Communicator, public SumQueue {
 
   void close() override {
     progress_thread_.request_stop();
-    under_way_changed_.notify_all();
+    pending_changed_.notify_all();
     if (progress_thread_.joinable()) progress_thread_.join();
     for (int r = 0; r < size(); ++r) {
       if (r != rank()) mpi_->cancel(peers_[static_cast<std::size_t>(r)].arrival);
@@ -133,34 +135,34 @@ class Exchange final : public Communicator, public SumQueue {
     mpi_->finish();
   }
 
-  void start(ExchangedSum& sum) override {
+  void start(PairwiseCollective& sum) override {
     {
       const std::lock_guard lock(mutex_);
-      sum.state = State::added;
-      if (sum.kind != SumKind::all_gather) {
-        const auto part_of = [&](int r) { return sum.whole ? sum.numbers : sum.part(r); };
-        const auto received = [&](int r) { return sum.received_from(r); };
-        exchange(sum, sum.whole ? Channel::whole : Channel::scatter, part_of, received);
-        sum.state = State::scattering;
+      sum.state = State::reduced;
+      if (sum.kind != CollectiveKind::all_gather) {
+        const auto chunk_of = [&](int r) { return sum.direct ? sum.numbers : sum.chunk(r); };
+        const auto received = [&](int r) { return sum.receive_buffer(r); };
+        exchange(sum, sum.direct ? Channel::direct : Channel::scatter, chunk_of, received);
+        sum.state = State::reduce_scatter;
       }
-      if (under_way_.empty()) summing_since_ = Clock::now();
-      under_way_.push_back(&sum);
+      if (pending_.empty()) busy_since_ = Clock::now();
+      pending_.push_back(&sum);
       ++started_;
       traffic_.sent_bytes += sum.sent_bytes;
       if (size_bytes(sum.dtype) == 2) traffic_.saved_bytes += sum.sent_bytes;
     }
-    under_way_changed_.notify_one();
+    pending_changed_.notify_one();
   }
 
-  void forget(const ExchangedSum& sum) override {
+  void remove(const PairwiseCollective& sum) override {
     const std::lock_guard lock(mutex_);
-    std::erase(under_way_, &sum);
+    std::erase(pending_, &sum);
   }
 
   void wait(const std::byte* numbers) override {
     wait_counted([&] {
       progress();
-      return std::none_of(under_way_.begin(), under_way_.end(), [&](const ExchangedSum* sum) {
+      return std::none_of(pending_.begin(), pending_.end(), [&](const PairwiseCollective* sum) {
         return sum->buffer == numbers;
       });
     });
@@ -169,8 +171,8 @@ class Exchange final : public Communicator, public SumQueue {
   void wait_for(const std::function<bool()>& done) override { wait_until(done); }
 
  private:
-  /// Exchanges hosts and processes, and listens to all ranks.
-  void meet() {
+  /// All-gathers hosts and process ids, and posts a receive for the announcements of each rank.
+  void exchange_hosts() {
     const std::vector<std::string> texts = gather(fmt::format("{} {}", ::getpid(), host_name()));
     peers_.resize(texts.size());
     for (std::size_t r = 0; r < texts.size(); ++r) {
@@ -179,7 +181,7 @@ class Exchange final : public Communicator, public SumQueue {
       peer.process = static_cast<pid_t>(std::stol(texts[r].substr(0, space)));
       peer.host = texts[r].substr(space + 1);
       if (static_cast<int>(r) == rank()) continue;
-      // In a container of its own a process of this host may be out of sight.
+      // A process of this host is not visible where it has another PID namespace.
       peer.visible = peer.host == host_name() && ::kill(peer.process, 0) == 0;
       listen(static_cast<int>(r));
     }
@@ -191,7 +193,7 @@ class Exchange final : public Communicator, public SumQueue {
         Channel::presence, reinterpret_cast<std::byte*>(&peer.message), sizeof peer.message, r);
   }
 
-  /// Runs an operation of this thread alone to its end.
+  /// Starts a blocking operation and waits until it is complete.
   template <class Begin>
   void complete(Begin begin) {
     std::optional<Mpi::Request> request;
@@ -203,54 +205,57 @@ class Exchange final : public Communicator, public SumQueue {
     wait_counted([&] { return mpi_->test(*request); });
   }
 
-  /// Sends `part_to(r)` to every other rank r, and receives to `part_from(r)`.
+  /// Sends `chunk_to(r)` to every other rank r, and receives from it to `chunk_from(r)`.
   template <class To, class From>
-  void exchange(ExchangedSum& sum, Channel channel, const To& part_to, const From& part_from) {
-    const int each = sum.part_bytes <= k_max_in_eager ? k_eager : sum.part_bytes;
-    // In rounds, in each of which a rank receives from another one.
+  void exchange(PairwiseCollective& sum,
+                Channel channel,
+                const To& chunk_to,
+                const From& chunk_from) {
+    const int each = sum.chunk_bytes <= k_max_in_eager ? k_eager : sum.chunk_bytes;
+    // In round i all ranks have different targets.
     for (int i = 1; i < size(); ++i) {
       const int from = (rank() + size() - i) % size(), to = (rank() + i) % size();
-      for (int at = 0; at < sum.part_bytes; at += each) {
-        const int bytes = std::min(each, sum.part_bytes - at);
-        sum.requests.push_back(mpi_->receive(channel, part_from(from) + at, bytes, from));
-        sum.requests.push_back(mpi_->send(channel, part_to(to) + at, bytes, to));
+      for (int at = 0; at < sum.chunk_bytes; at += each) {
+        const int bytes = std::min(each, sum.chunk_bytes - at);
+        sum.requests.push_back(mpi_->receive(channel, chunk_from(from) + at, bytes, from));
+        sum.requests.push_back(mpi_->send(channel, chunk_to(to) + at, bytes, to));
       }
     }
   }
 
-  bool completed(ExchangedSum& sum) {
+  bool completed(PairwiseCollective& sum) {
     while (!sum.requests.empty() && mpi_->test(sum.requests.back())) sum.requests.pop_back();
     return sum.requests.empty();
   }
 
-  /// Lets the sums progress. The second half of a sum begins after that of all earlier ones, so
-  /// that all ranks begin them in the same order.
+  /// Advances the pending collectives. An all-gather phase starts after those of all earlier
+  /// collectives, so that all ranks start them in the same order.
   void progress() {
     bool earlier_gather = true;
-    for (ExchangedSum* sum : under_way_) {
-      if (sum->state == State::scattering && completed(*sum)) {
-        add_parts(sum->parts, sum->part_count, sum->dtype, sum->own());
-        sum->state = sum->gathers ? State::added : State::idle;
+    for (PairwiseCollective* sum : pending_) {
+      if (sum->state == State::reduce_scatter && completed(*sum)) {
+        reduce_sum(sum->inputs, sum->chunk_elements, sum->dtype, sum->local_chunk());
+        sum->state = sum->has_all_gather ? State::reduced : State::idle;
       }
-      if (!sum->gathers) continue;
-      if (sum->state == State::added && earlier_gather) {
-        const auto part_of = [sum](int r) { return sum->part(r); };
+      if (!sum->has_all_gather) continue;
+      if (sum->state == State::reduced && earlier_gather) {
+        const auto chunk_of = [sum](int r) { return sum->chunk(r); };
         exchange(
-            *sum, Channel::gather, [sum](int) { return sum->own(); }, part_of);
-        sum->state = State::gathering;
-      } else if (sum->state == State::gathering && completed(*sum)) {
+            *sum, Channel::gather, [sum](int) { return sum->local_chunk(); }, chunk_of);
+        sum->state = State::all_gather;
+      } else if (sum->state == State::all_gather && completed(*sum)) {
         sum->state = State::idle;
       }
-      earlier_gather = sum->state != State::scattering && sum->state != State::added;
+      earlier_gather = sum->state != State::reduce_scatter && sum->state != State::reduced;
     }
     const auto ended = std::erase_if(
-        under_way_, [](const ExchangedSum* sum) { return sum->state == State::idle; });
-    if (ended > 0 && under_way_.empty()) {
-      traffic_.summing_seconds += Seconds(Clock::now() - summing_since_).count();
+        pending_, [](const PairwiseCollective* sum) { return sum->state == State::idle; });
+    if (ended > 0 && pending_.empty()) {
+      traffic_.busy_seconds += Seconds(Clock::now() - busy_since_).count();
     }
   }
 
-  /// The same as wait_until(), counted in traffic().
+  /// wait_until() that counts the time in traffic().
   template <class Done>
   void wait_counted(Done done) {
     const Clock::time_point begin = Clock::now();
@@ -263,8 +268,8 @@ class Exchange final : public Communicator, public SumQueue {
   template <class Done>
   void wait_until(Done done) {
     const Clock::time_point begin = Clock::now();
-    Clock::time_point look = begin + std::chrono::duration_cast<Clock::duration>(k_look);
-    bool told = false;
+    Clock::time_point look = begin + k_liveness_interval;
+    bool announced = false;
     for (;;) {
       {
         const std::lock_guard lock(mutex_);
@@ -280,16 +285,16 @@ class Exchange final : public Communicator, public SumQueue {
       const Clock::duration waited = now - begin;
       pause_after(waited);
       if (now < look) continue;
-      look = now + std::chrono::duration_cast<Clock::duration>(k_look);
+      look = now + k_liveness_interval;
       if (std::vector<int> gone = ended_of(peers_); !gone.empty()) {
         lose(gone, fmt::format("{} ended before the others", names_of(gone, peers_)));
       }
-      if (!told && waited > k_tell) {
-        told = true;
-        tell();
+      if (!announced && waited > k_announce_after) {
+        announced = true;
+        announce();
       }
       if (waited > timeout_) {
-        const std::vector<int> missing = silent();
+        const std::vector<int> missing = unresponsive();
         lose(missing,
              missing.empty()
                  ? fmt::format("no answer from other ranks for {:.0f} s, and all of them wait: "
@@ -303,29 +308,32 @@ class Exchange final : public Communicator, public SumQueue {
   }
 
   static RankLost lost(const std::vector<int>& ranks, const std::string& message) {
-    return {ranks, message, "--resume auto goes on from the newest checkpoint"};
+    return {ranks, message, "--resume auto continues from the newest checkpoint"};
   }
 
-  /// Fails this wait and all later ones. No sum progresses any more, so its buffers may be freed.
+  /// Fails this wait and all later ones. No collective advances any more, so buffers may be freed.
   [[noreturn]] void lose(const std::vector<int>& ranks, const std::string& message) {
     const std::lock_guard lock(mutex_);
     failure_ = std::make_exception_ptr(lost(ranks, message));
     std::rethrow_exception(failure_);
   }
 
-  /// Tells all ranks how many operations this one has started.
-  void tell() {
+  /// Sends the number of operations that this rank has started to all ranks.
+  void announce() {
     const std::lock_guard lock(mutex_);
-    told_ = started_;
+    announced_ = started_;
     for (int r = 0; r < size(); ++r) {
-      // The requests are not waited for: whoever does not answer may not receive either.
+      // The requests are not waited for: a rank that does not answer may not receive either.
       if (r != rank())
-        mpi_->send(Channel::presence, reinterpret_cast<const std::byte*>(&told_), sizeof told_, r);
+        mpi_->send(Channel::presence,
+                   reinterpret_cast<const std::byte*>(&announced_),
+                   sizeof announced_,
+                   r);
     }
   }
 
-  /// The ranks that have not said that they started all that this one has.
-  std::vector<int> silent() {
+  /// The ranks that have announced fewer started operations than this one.
+  std::vector<int> unresponsive() {
     const std::lock_guard lock(mutex_);
     std::vector<int> ranks;
     for (int r = 0; r < std::ssize(peers_); ++r) {
@@ -340,12 +348,12 @@ class Exchange final : public Communicator, public SumQueue {
     return ranks;
   }
 
-  /// Lets sums progress that nobody waits for.
-  void serve(const std::stop_token& stop) {
+  /// Advances collectives while no thread waits for them.
+  void progress_loop(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       {
         std::unique_lock lock(mutex_);
-        under_way_changed_.wait(lock, stop, [this] { return !under_way_.empty() || failure_; });
+        pending_changed_.wait(lock, stop, [this] { return !pending_.empty() || failure_; });
         if (failure_) return;
         try {
           progress();
@@ -363,12 +371,12 @@ class Exchange final : public Communicator, public SumQueue {
   Transport transport_;
   Traffic traffic_;
   std::vector<Peer> peers_;
-  mutable std::mutex mutex_;  ///< of all below, of traffic_, and of the calls of mpi_
-  std::condition_variable_any under_way_changed_;
-  std::vector<ExchangedSum*> under_way_;  ///< in the order of their start
-  Clock::time_point summing_since_;       ///< while there are any
-  std::int64_t started_ = 0;              ///< operations of this rank
-  std::int64_t told_ = 0;
+  mutable std::mutex mutex_;  ///< guards all below, traffic_, and calls of mpi_
+  std::condition_variable_any pending_changed_;
+  std::vector<PairwiseCollective*> pending_;  ///< in the order of their start
+  Clock::time_point busy_since_;              ///< valid while pending_ is not empty
+  std::int64_t started_ = 0;                  ///< operations of this rank
+  std::int64_t announced_ = 0;
   std::exception_ptr failure_;  ///< a RankLost, after which MPI is not called any more
   std::jthread progress_thread_;
 };
@@ -387,7 +395,7 @@ std::shared_ptr<Communicator> start_mpi(const MpiOptions& options) {
                     "install the MPI library that the launcher belongs to (openmpi-bin), or name "
                     "its file with HALFSTEP_MPI");
   }
-  auto ranks = std::make_shared<Exchange>(open_mpi_library(*found.library));
+  auto ranks = std::make_shared<MpiCommunicator>(open_mpi_library(*found.library));
   if (options.ranks > 0 && ranks->size() != options.ranks) {
     throw UserError(ErrorKind::unavailable,
                     {found.file, 0, 0, ""},

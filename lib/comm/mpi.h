@@ -1,7 +1,7 @@
 #pragma once
-// Ranks that MPI started. The MPI library is loaded at run time and needs no headers: Open MPI and
-// the libraries of MPICH's binary interface (MPICH, Intel MPI, MVAPICH) are known. A process
-// without ranks loads none.
+// The communicator of ranks started by MPI. The MPI library is loaded at run time, without its
+// headers: Open MPI, or a library of the MPICH ABI (MPICH, Intel MPI, MVAPICH). A process without
+// ranks loads none.
 
 #include <memory>
 #include <string>
@@ -18,7 +18,7 @@ struct MpiOptions {
   bool mpich = false;    ///< whether it is one of MPICH's interface, whose library comes first then
 };
 
-/// The library that start_mpi() would use, without a start of MPI, or why there is none.
+/// The library that start_mpi() would use, found without starting MPI.
 struct MpiLibrary {
   std::string file, interface;  ///< "libmpi.so.40", "Open MPI"
   std::string version;          ///< "Open MPI v4.1.4"
@@ -26,8 +26,8 @@ struct MpiLibrary {
 };
 MpiLibrary find_mpi(const MpiOptions& options);
 
-/// Starts MPI in this process; once. Errors: UserError (unavailable) without a usable library, and
-/// where MPI sees other ranks than the launcher started.
+/// Starts MPI; at most once in a process. Errors: UserError (unavailable) without a usable library,
+/// and where MPI reports another number of ranks than the launcher started.
 std::shared_ptr<Communicator> start_mpi(const MpiOptions& options);
 
 }  // namespace halfstep::comm

@@ -231,10 +231,10 @@ const char* missing_function(const LoadedLibrary& library) {
 }
 
 /// Open MPI since version 3, the common name of MPICH's interface, and Debian's MPICH.
-constexpr std::array<const char*, 4> k_usual_names{
+constexpr std::array<const char*, 4> k_open_mpi_first{
     "libmpi.so.40", "libmpi.so.12", "libmpich.so.12", "libmpi.so"};
 /// Where mpiexec of MPICH or Intel MPI started the ranks.
-constexpr std::array<const char*, 4> k_names_of_mpich{
+constexpr std::array<const char*, 4> k_mpich_first{
     "libmpich.so.12", "libmpi.so.12", "libmpi.so", "libmpi.so.40"};
 
 }  // namespace
@@ -257,10 +257,10 @@ std::unique_ptr<Mpi> open_mpi_library(const LoadedLibrary& library) {
   return std::make_unique<Library<Mpich>>(library);
 }
 
-FoundLibrary find_library(const std::string& given, bool mpich_first) {
-  const auto& usual = mpich_first ? k_names_of_mpich : k_usual_names;
-  std::vector<std::string> files{given};
-  if (given.empty()) files.assign(usual.begin(), usual.end());
+FoundLibrary find_library(const std::string& name, bool mpich_first) {
+  const auto& defaults = mpich_first ? k_mpich_first : k_open_mpi_first;
+  std::vector<std::string> files{name};
+  if (name.empty()) files.assign(defaults.begin(), defaults.end());
   FoundLibrary found;
   for (const std::string& file : files) {
     LoadedLibrary library(file);

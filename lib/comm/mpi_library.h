@@ -1,5 +1,5 @@
 #pragma once
-// An MPI library that is loaded at run time, behind types that do not depend on it.
+// An MPI library that is loaded at run time, behind an interface that is independent of its ABI.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace halfstep::comm {
 
-/// A shared library; false where the loader finds none.
+/// A shared library; converts to false where it cannot be loaded.
 class LoadedLibrary {
  public:
-  /// MPI libraries load plugins that refer to their symbols, so these are made global.
+  /// Loads with RTLD_GLOBAL, since MPI libraries load plugins that refer to their symbols.
   explicit LoadedLibrary(const std::string& file);
 
   explicit operator bool() const { return handle_ != nullptr; }
@@ -29,10 +29,10 @@ class Mpi {
  public:
   /// Operations of one channel between the same ranks are started in the same order on all of them;
   /// those of several channels in any order.
-  enum class Channel { scatter, gather, whole, text, copies, presence };
+  enum class Channel { scatter, gather, direct, text, copies, presence };
   static constexpr int k_channels = 6;
 
-  /// An operation under way; holds MPI's own handle.
+  /// A pending operation; holds MPI's handle.
   struct Request {
     std::intptr_t handle = 0;
   };
@@ -50,20 +50,20 @@ class Mpi {
   virtual bool serialized() const = 0;
   virtual std::string version() const = 0;
 
-  // All of them return at once. Errors: UserError (ranks) where MPI reports one.
+  // Nonblocking operations. Errors: UserError (ranks) where MPI reports an error.
 
-  /// Part rank() of `all`, of `bytes` bytes, to every rank, in place.
+  /// In place: block rank() of `all`, of `bytes` bytes, is sent to every rank.
   virtual Request allgather(Channel channel, std::byte* all, int bytes) = 0;
-  /// The same with parts of different sizes.
+  /// The same with blocks of different sizes.
   virtual Request allgatherv(Channel channel,
                              std::byte* all,
                              const int* bytes,
                              const int* offsets) = 0;
   virtual Request send(Channel channel, const std::byte* from, int bytes, int to) = 0;
   virtual Request receive(Channel channel, std::byte* to, int bytes, int from) = 0;
-  /// Gives up a receive() that has not completed.
+  /// Cancels a receive() that has not completed.
   virtual void cancel(Request& request) = 0;
-  /// Whether the operation has completed; lets all operations progress.
+  /// Whether the operation has completed; advances all operations.
   virtual bool test(Request& request) = 0;
 };
 
@@ -72,15 +72,15 @@ const char* interface_name(const LoadedLibrary& library);
 /// Errors: InternalError where a function is missing.
 std::unique_ptr<Mpi> open_mpi_library(const LoadedLibrary& library);
 
-/// A library that can be used, or why there is none.
+/// A usable library, or the reason why there is none.
 struct FoundLibrary {
   std::string file;
   std::optional<LoadedLibrary> library;
   std::string problem;  ///< of the first file where `library` is empty
 };
 
-/// Loads the library `given`; "": the first of the usual names with all functions, MPICH's before
-/// Open MPI's if asked.
-FoundLibrary find_library(const std::string& given, bool mpich_first);
+/// Loads the library `name`; "": the first of the default names that has all functions, MPICH's
+/// before Open MPI's if `mpich_first`.
+FoundLibrary find_library(const std::string& name, bool mpich_first);
 
 }  // namespace halfstep::comm

@@ -9,10 +9,10 @@
 
 namespace halfstep::comm {
 
-/// Polls for 0.2 ms without a pause, then offers the processor to others, as ranks may be more than
-/// processors, and after 1 ms sleeps: a twentieth of the wait so far, at most 1 ms. Yielding alone
-/// keeps processors busy that others need: runs of three ranks on two processors, beside two
-/// builds, took 616 s instead of 17.
+/// Backoff of a polling loop: spins for 0.2 ms, then yields the processor, since there may be more
+/// ranks than processors, and after 1 ms sleeps for a twentieth of the wait so far, at most 1 ms.
+/// Yielding alone keeps processors busy: runs of three ranks on two processors, beside two builds,
+/// took 616 s instead of 17.
 inline void pause_after(std::chrono::steady_clock::duration waited) {
   using std::chrono::microseconds;
   if (waited > microseconds(1000)) {

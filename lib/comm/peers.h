@@ -1,5 +1,5 @@
 #pragma once
-// The processes of the ranks of a run, and those of them that have ended.
+// The processes of the ranks of a run, and detection of those that have ended.
 
 #include <fmt/format.h>
 #include <sys/types.h>
@@ -14,13 +14,13 @@
 
 namespace halfstep::comm {
 
-/// Another rank, or this one.
+/// The process of a rank.
 struct Peer {
   std::string host;
   pid_t process = 0;
-  bool visible = false;       ///< whether this process can see whether that one lives
-  std::int64_t started = -1;  ///< operations that it said it has started
-  std::int64_t message = -1;  ///< where the next such number arrives
+  bool visible = false;       ///< whether kill(process, 0) tells that it is alive
+  std::int64_t started = -1;  ///< operations that it has announced as started
+  std::int64_t message = -1;  ///< receive buffer of the next announcement
   Mpi::Request arrival;
 };
 

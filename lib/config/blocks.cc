@@ -89,7 +89,7 @@ class Expander {
       } else if (field.key == "parameters") {
         block.parameters = &field.value;
       } else if (field.key == "inputs") {
-        block.inputs = words_in(&field.value);
+        block.inputs = scalar_texts(&field.value);
       } else if (field.key == "output") {
         block.output = field.value.text;
       } else {
@@ -104,7 +104,7 @@ class Expander {
                    "needs `nodes`, a map from names to layers");
     }
     if (block.parameters != nullptr && block.parameters->kind != Kind::map) {
-      return wrong(*block.parameters, "has parameters that are no map from names to values");
+      return wrong(*block.parameters, "has parameters that are not a map from names to values");
     }
     for (const std::string& name : block.parameter_names()) {
       if (name == "block" || name == "count" || name == "from") {
@@ -229,7 +229,7 @@ class Expander {
           fmt::format(
               "must be a whole number from 1 to {}, got {}", k_max_times, describe(*count)));
     }
-    const Names from = words_in(node.find("from"));
+    const Names from = scalar_texts(node.find("from"));
     if (from.size() != block->inputs.size() || (times > 1 && from.size() != 1)) {
       return wrong(node,
                    fmt::format("block '{}' takes {} in `from`, got {}",
@@ -278,8 +278,10 @@ class Expander {
       bound = false;
     }
     for (const std::string& name : known) {
-      const Node* usual = block.parameters->find(name);
-      if (!scope.values.try_emplace(name, usual).second || usual->kind != Kind::null) continue;
+      const Node* default_value = block.parameters->find(name);
+      if (!scope.values.try_emplace(name, default_value).second ||
+          default_value->kind != Kind::null)
+        continue;
       diagnostics_.error(
           node.where,
           fmt::format("block '{}' needs the parameter '{}'", node.find("block")->text, name));

@@ -18,29 +18,29 @@ class DataChecks : CheckedSpec {
     const DataSpec& data = spec_.data;
     if (!is_map("data")) return;
     for (const std::string_view other : {"data.format", "data.path", "data.sha256"}) {
-      if (given("data.name") && given(other)) {
-        error(other, fmt::format("excludes data.name (at {})", place("data.name")));
+      if (is_set("data.name") && is_set(other)) {
+        error(other, fmt::format("excludes data.name (at {})", location("data.name")));
       }
     }
-    if (!given("data.name") && !given("data.format") && !given("data.path")) {
+    if (!is_set("data.name") && !is_set("data.format") && !is_set("data.path")) {
       error("data", "needs a name, or a format with a path");
     }
-    if (data.streams && data.shuffle && given("data.shuffle")) {
-      error("data.shuffle", fmt::format("excludes data.streams (at {})", place("data.streams")));
+    if (data.streams && data.shuffle && is_set("data.shuffle")) {
+      error("data.shuffle", fmt::format("excludes data.streams (at {})", location("data.streams")));
     }
     if (data.streams) spec_.data.shuffle = false;
     const bool drawn = data.format == DataFormat::synthetic_digits;
-    if (data.format && !drawn && !given("data.path")) error("data", "the format needs a path");
-    if (!given("data.format") && given("data.path") && !given("data.name")) {
-      error("data.path", "needs a format beside it");
+    if (data.format && !drawn && !is_set("data.path")) error("data", "the format needs a path");
+    if (!is_set("data.format") && is_set("data.path") && !is_set("data.name")) {
+      error("data.path", "needs data.format");
     }
-    if (drawn && given("data.path")) error("data.path", "synthetic_digits are drawn, not read");
+    if (drawn && is_set("data.path")) error("data.path", "synthetic_digits are drawn, not read");
     const bool files =
         data.format == DataFormat::npz || data.format == DataFormat::idx || !data.format;
-    if (given("data.layout") && (given("data.name") || !files)) {
+    if (is_set("data.layout") && (is_set("data.name") || !files)) {
       error("data.layout", "is for the formats npz and idx; the layout of other data is known");
     }
-    folder_of_pictures();
+    image_folder();
     table();
     text();
     class_names();
@@ -54,7 +54,7 @@ class DataChecks : CheckedSpec {
     }
     const bool synthetic = drawn || data.name == "synthetic_digits" || data.name == "moving_digits";
     for (const std::string_view count : {"data.train_samples", "data.test_samples"}) {
-      if (given(count) && !synthetic)
+      if (is_set(count) && !synthetic)
         error(count, "is for synthetic_digits and moving_digits only");
     }
     const auto is_hex = [](char c) {
@@ -66,25 +66,26 @@ class DataChecks : CheckedSpec {
   }
 
  private:
-  void folder_of_pictures() {
+  void image_folder() {
     const DataSpec& data = spec_.data;
-    const DataSpec usual;
+    const DataSpec defaults;
     struct Key {
       std::string_view path;
       bool set;
     };
-    const bool pictures = data.format == DataFormat::image_folder;
-    for (const Key& key : {Key{"data.image_size", !data.image_size.empty()},
-                           Key{"data.channels", data.channels.has_value()},
-                           Key{"data.resize", data.resize != usual.resize},
-                           Key{"data.on_bad_sample", data.on_bad_sample != usual.on_bad_sample}}) {
-      if (key.set && !pictures) error(key.path, "is for the format image_folder only");
+    const bool is_image_folder = data.format == DataFormat::image_folder;
+    for (const Key& key :
+         {Key{"data.image_size", !data.image_size.empty()},
+          Key{"data.channels", data.channels.has_value()},
+          Key{"data.resize", data.resize != defaults.resize},
+          Key{"data.on_bad_sample", data.on_bad_sample != defaults.on_bad_sample}}) {
+      if (key.set && !is_image_folder) error(key.path, "is for the format image_folder only");
     }
-    const bool drawn = pictures || data.format == DataFormat::csv;
-    if (data.test_split != usual.test_split && !drawn && data.format != DataFormat::text) {
+    const bool drawn = is_image_folder || data.format == DataFormat::csv;
+    if (data.test_split != defaults.test_split && !drawn && data.format != DataFormat::text) {
       error("data.test_split", "is for the formats csv, image_folder and text only");
     }
-    if (data.split_seed != usual.split_seed && !drawn) {
+    if (data.split_seed != defaults.split_seed && !drawn) {
       error("data.split_seed", "is for the formats csv and image_folder only");
     }
     if (!data.image_size.empty() && data.image_size.size() != 2) {
@@ -164,7 +165,8 @@ class DataChecks : CheckedSpec {
     if (text->vocabulary_size && text->tokens == TextTokens::byte) {
       error("data.text.vocabulary_size", "is for characters and words; there are 256 bytes");
     }
-    if (spec_.data.scale) error("data.scale", "does not go with a text, whose tokens are indices");
+    if (spec_.data.scale)
+      error("data.scale", "cannot be combined with a text, whose tokens are indices");
   }
 
   void class_names() {
@@ -172,7 +174,7 @@ class DataChecks : CheckedSpec {
     const std::optional<DataFormat>& format = spec_.data.format;
     if (spec_.data.labels == DataLabels::samples) {
       error("data.class_names", "names classes, but data.labels are the samples");
-    } else if (given("data.name") || format == DataFormat::synthetic_digits) {
+    } else if (is_set("data.name") || format == DataFormat::synthetic_digits) {
       error("data.class_names", "is for data without names of its own; this set has names");
     } else if (format == DataFormat::image_folder) {
       error("data.class_names", "the classes of an image_folder have the names of its sub-folders");
@@ -181,7 +183,7 @@ class DataChecks : CheckedSpec {
     } else if (format == DataFormat::text) {
       error("data.class_names", "the classes of a text are its tokens");
     }
-    for (const NamedWords& named : spec_.data.class_names) {
+    for (const NamedStrings& named : spec_.data.class_names) {
       const std::string path =
           named.name.empty() ? "data.class_names" : key_path("data.class_names", named.name);
       names_differ(named.value, path);

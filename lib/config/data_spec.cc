@@ -43,7 +43,7 @@ void TableSpec::fields(Fields& f) {
            on_missing,
            k_on_missing,
            {.doc = "A row without a value: error; fill: the mean of the column, none of its "
-                   "categories, or an empty text; skip: the row is left out."});
+                   "categories, or an empty text; skip: the row is skipped."});
   f.choice("on_unknown",
            on_unknown,
            k_on_unknown,
@@ -87,7 +87,7 @@ void TextSpec::fields(Fields& f) {
   f.field("column",
           column,
           {.doc = "Of a csv: the column with the texts, which alone is what the model sees of a "
-                  "row. Token 0 is padding, which embedding's mask_zero leaves out, and 1 any "
+                  "row. Token 0 is padding, which embedding's mask_zero masks, and 1 any "
                   "unknown one; bytes have their values."});
   f.field("lowercase", lowercase, {.doc = "Letters A to Z are read as a to z."});
 }
@@ -112,7 +112,7 @@ void AugmentSpec::fields(Fields& f) {
                     "the cross-entropies. {}: with alpha 0.2."});
 }
 
-std::optional<std::string> DataSpec::located_path() const {
+std::optional<std::string> DataSpec::resolved_path() const {
   if (!path) return std::nullopt;
   return (std::filesystem::path(base) / *path).lexically_normal().string();
 }
@@ -126,7 +126,7 @@ void DataSpec::fields(Fields& f) {
   f.field("path",
           path,
           {.doc = "The .npz, .csv or text file, or the folder that holds train.csv and test.csv, "
-                  ".txt files, the IDX or CIFAR files or one sub-folder of pictures per class; a "
+                  ".txt files, the IDX or CIFAR files or one sub-folder of images per class; a "
                   "relative path starts at this config file."});
   f.field("sha256",
           sha256,
@@ -147,27 +147,27 @@ void DataSpec::fields(Fields& f) {
                   "{kind: [cat, dog], colour: [black, red, white]}. []: classes have numbers."});
   f.field("image_size",
           image_size,
-          {.doc = "Height and width of the pictures of an image_folder. []: those of model.input, "
-                  "or, where that has not three extents, of the first picture. [pixels]",
+          {.doc = "Height and width of the images of an image_folder. []: those of model.input, "
+                  "or, where that has not three extents, of the first image. [pixels]",
            .min = 1,
-           .max = k_largest_side});
+           .max = k_max_image_side});
   f.field("channels",
           channels,
-          {.doc = "Channels that the pictures of an image_folder are converted to: 1 (grey) or 3 "
-                  "(RGB). null: pictures are not converted. [channels]",
+          {.doc = "Channels that the images of an image_folder are converted to: 1 (grey) or 3 "
+                  "(RGB). null: images are not converted. [channels]",
            .min = 1,
            .max = 3});
   f.choice("resize",
            resize,
            k_data_resizes,
-           {.doc = "What happens to pictures of another size. none: an error that names the file; "
+           {.doc = "What happens to images of another size. none: an error that names the file; "
                    "bilinear: they are stretched or shrunk, with a triangle filter as wide as a "
-                   "pixel of the smaller picture; crop: the largest part around the centre that "
+                   "pixel of the smaller image; crop: the largest part around the centre that "
                    "has the proportions of the size is taken, and stretched or shrunk likewise."});
   f.choice("on_bad_sample",
            on_bad_sample,
            k_on_bad_sample,
-           {.doc = "A file in an image_folder that cannot be decoded: error; skip: it is left out, "
+           {.doc = "A file in an image_folder that cannot be decoded: error; skip: it is skipped, "
                    "and a warning names the first of them with their number."});
   f.choice("labels",
            labels,
@@ -207,8 +207,8 @@ void DataSpec::fields(Fields& f) {
       {.doc =
            "Whether the training samples, in file order, are cut into batch_size streams of which "
            "a batch has the next sample each, as a stateful layer needs them; the last samples, "
-           "which make no whole batch, are left out, with a warning. With a stateful layer the "
-           "samples of an evaluation and a prediction are cut likewise, and none is left out."});
+           "which make no whole batch, are skipped, with a warning. With a stateful layer the "
+           "samples of an evaluation and a prediction are cut likewise, and none is skipped."});
   f.field("sample_weight",
           sample_weight,
           {.doc = "Weights of samples: a column of a csv, which the model then does not see, or "

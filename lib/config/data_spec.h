@@ -11,7 +11,7 @@
 
 namespace halfstep::config {
 
-/// The most samples that a config may name, in a set or in a batch.
+/// Upper limit on sample counts and batch sizes in a config.
 inline constexpr double k_max_samples = 1e9;
 
 enum class DataFormat { csv, npz, idx, image_folder, text, cifar10, cifar100, synthetic_digits };
@@ -36,18 +36,18 @@ enum class DataLayout {
 inline constexpr std::array k_data_layouts{Named{DataLayout::nhwc, "nhwc"},
                                            Named{DataLayout::nchw, "nchw"}};
 
-/// The most pixels along a side of a picture. It bounds the memory that a damaged header can
-/// request; no image for a small network is larger.
-inline constexpr std::int64_t k_largest_side = 1 << 14;
+/// Upper limit on the width and height of an image, in pixels. It bounds the memory that a damaged
+/// header can request.
+inline constexpr std::int64_t k_max_image_side = 1 << 14;
 
-/// How a picture of another size than the declared one is treated.
+/// How an image of another size than the declared one is treated.
 enum class DataResize {
   none,      ///< an error
-  bilinear,  ///< stretched or shrunk, whatever its proportions
-  crop,      ///< cut to the proportions of the declared size around its centre, then likewise
+  bilinear,  ///< resized, which may change the aspect ratio
+  crop,      ///< center crop to the declared aspect ratio, then resized
 };
 
-/// Handling of a picture that cannot be decoded.
+/// Handling of an image that cannot be decoded.
 enum class OnBadSample { error, skip };
 
 /// The source of the labels: the files, or the samples themselves, as those of an autoencoder.
@@ -63,8 +63,8 @@ enum class OnUnknown { error, zeros };
 struct TableSpec {
   std::string target{};                    ///< the column with the labels
   std::vector<std::string> columns{};      ///< names, for files without a header; empty: first line
-  std::vector<std::string> ignore{};       ///< columns that are left out
-  std::vector<std::string> categorical{};  ///< columns of numbers that are names
+  std::vector<std::string> ignore{};       ///< columns that are not features
+  std::vector<std::string> categorical{};  ///< columns of numbers that are categories
   std::optional<std::string> separator{};  ///< absent: inferred from the first line
   std::vector<std::string> missing_values{"", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"};
   OnMissing on_missing = OnMissing::error;
@@ -74,7 +74,7 @@ struct TableSpec {
   void fields(Fields& f);
 };
 
-/// The pieces of a text that the model sees.
+/// The granularity of tokens.
 enum class TextTokens { byte, character, word };
 
 inline constexpr std::array k_text_tokens{
@@ -83,27 +83,27 @@ inline constexpr std::array k_text_tokens{
     Named{TextTokens::word, "word"},
 };
 
-/// How texts become sequences of tokens: one text windows of them, each labelled with the tokens
-/// that follow, or a column of a csv one sequence a row, labelled by another column.
+/// Tokenization. A text becomes windows of tokens, labelled with the next tokens; a column of a csv
+/// becomes one sequence per row, labelled by another column.
 struct TextSpec {
   std::int64_t length = 0;  ///< tokens of a sample
   TextTokens tokens = TextTokens::byte;
   std::optional<std::int64_t> vocabulary_size{};  ///< absent: all tokens of the training part
   std::optional<std::int64_t> stride{};           ///< tokens between windows; absent: `length`
-  std::optional<std::string> column{};            ///< of a csv, and given for it alone
+  std::optional<std::string> column{};            ///< of a csv; required for csv, else absent
   bool lowercase = false;                         ///< A to Z become a to z
 
   void fields(Fields& f);
 };
 
-/// Pairs of training samples that are mixed, and their losses with them.
+/// Mixup (Zhang et al. 2018): convex combinations of pairs of training samples and of their losses.
 struct MixupSpec {
   double alpha = 0.2;  ///< both parameters of the beta distribution of a sample's weight
 
   void fields(Fields& f);
 };
 
-/// Changes of the training samples that concern their labels too; layers change samples alone.
+/// Augmentation that also changes labels; augmentation of samples alone is done by layers.
 struct AugmentSpec {
   std::optional<MixupSpec> mixup{};
 
@@ -114,17 +114,17 @@ struct AugmentSpec {
 struct DataSpec {
   std::optional<std::string> name;
   std::optional<DataFormat> format;
-  std::optional<std::string> path;  ///< as written; see located_path
+  std::optional<std::string> path;  ///< as written; see resolved_path
   std::string base;                 ///< the directory that a relative path starts from; no field
   std::optional<std::string> sha256;
   std::optional<DataLayout> layout;  ///< absent: inferred where only one fits
-  std::optional<TableSpec> table;    ///< given for csv, and for it alone
-  std::optional<TextSpec> text;      ///< given for text, and for a csv with a column of texts
+  std::optional<TableSpec> table;    ///< required for csv, else absent
+  std::optional<TextSpec> text;      ///< for text, and for a csv with a column of texts
   /// By label, for data that has no names of its own: of the output of that name, or without one of
   /// the only output; empty: numbers.
-  std::vector<NamedWords> class_names;
+  std::vector<NamedStrings> class_names;
   std::vector<std::int64_t> image_size;  ///< [height, width]; empty: that of the model's input
-  std::optional<std::int64_t> channels;  ///< that pictures are converted to
+  std::optional<std::int64_t> channels;  ///< that images are converted to
   DataResize resize = DataResize::none;
   OnBadSample on_bad_sample = OnBadSample::error;
   DataLabels labels = DataLabels::stored;
@@ -141,7 +141,7 @@ struct DataSpec {
   std::optional<std::int64_t> test_samples;
 
   /// `path`, a relative one starting from the directory of the config file that gave it.
-  std::optional<std::string> located_path() const;
+  std::optional<std::string> resolved_path() const;
   void fields(Fields& f);
 };
 

@@ -45,14 +45,14 @@ std::string_view type_of(const std::vector<NamedExtents>*) {
   return "map from names to lists of integers";
 }
 std::string_view type_of(const std::vector<NamedNumber>*) { return "map from names to numbers"; }
-std::string_view type_of(const std::vector<NamedWords>*) {
+std::string_view type_of(const std::vector<NamedStrings>*) {
   return "word or list of words, or map of these by output";
 }
 template <class T>
 std::string_view type_of(const std::optional<T>*) {
   return type_of(static_cast<const T*>(nullptr));
 }
-std::string_view type_of(const WordRef*) { return "one of"; }
+std::string_view type_of(const ChoiceRef*) { return "one of"; }
 std::string_view type_of(const TypedRef*) { return "name or map"; }
 std::string_view type_of(const Node*) { return "value"; }
 
@@ -65,7 +65,7 @@ void describe(FieldDoc& field, const std::optional<T>&) {
 void describe(FieldDoc& field, DType) {
   for (const DType dtype : all_dtypes()) field.words.emplace_back(name(dtype));
 }
-void describe(FieldDoc& field, const WordRef& word) {
+void describe(FieldDoc& field, const ChoiceRef& word) {
   field.words.assign(word.names.begin(), word.names.end());
   field.nullable = word.nullable;
 }
@@ -73,62 +73,62 @@ void describe(FieldDoc& field, const TypedRef& typed) {
   field.kind = field.name;
   field.words.assign(typed.names.begin(), typed.names.end());
   field.nullable = typed.nullable;
-  field.usual = typed.value ? typed.value->type : "null";
-  if (field.usual->empty() && !typed.nullable) field.usual.reset();
+  field.default_value = typed.value ? typed.value->type : "null";
+  if (field.default_value->empty() && !typed.nullable) field.default_value.reset();
 }
 void describe(FieldDoc& field, const Node&) {
   field.kind = field.name;
-  field.usual.reset();
+  field.default_value.reset();
 }
 
 class Describer final : public Fields {
  public:
   std::vector<FieldDoc> take() { return std::move(fields_); }
 
-  void visit(std::string_view name, FieldRef ref, const FieldOptions& about) override {
-    FieldDoc& field = add(name, std::visit([](const auto* v) { return type_of(v); }, ref), about);
-    field.usual = written(value_node(ref));
-    if (about.by_name) field.type += ", or map of these by output";
+  void visit(std::string_view name, FieldRef ref, const FieldOptions& options) override {
+    FieldDoc& field = add(name, std::visit([](const auto* v) { return type_of(v); }, ref), options);
+    field.default_value = written(value_node(ref));
+    if (options.by_name) field.type += ", or map of these by output";
     std::visit([&field](const auto* value) { describe(field, *value); }, ref);
   }
 
  protected:
   bool begin_section(std::string_view name,
                      std::optional<bool> present,
-                     const FieldOptions& about) override {
-    FieldDoc& field = open(name, "section", about);
+                     const FieldOptions& options) override {
+    FieldDoc& field = open(name, "section", options);
     field.nullable = present.has_value();
-    if (present == false) field.usual = "null";
+    if (present == false) field.default_value = "null";
     return true;
   }
   void end_section() override { prefixes_.pop_back(); }
-  std::size_t begin_list(std::string_view name, std::size_t, const FieldOptions& about) override {
-    open(name, "list of sections", about).usual = "[]";
+  std::size_t begin_list(std::string_view name, std::size_t, const FieldOptions& options) override {
+    open(name, "list of sections", options).default_value = "[]";
     return 1;
   }
   void begin_element(std::size_t) override { prefixes_.push_back(prefixes_.back()); }
   void end_list() override { prefixes_.pop_back(); }
 
  private:
-  FieldDoc& add(std::string_view name, std::string_view type, const FieldOptions& about) {
+  FieldDoc& add(std::string_view name, std::string_view type, const FieldOptions& options) {
     FieldDoc field;
     field.name = name;
     field.path = prefixes_.back() + std::string(name);
-    field.doc = about.doc;
+    field.doc = options.doc;
     field.unit = take_unit(field.doc);
     field.type = type;
-    field.required = about.required;
-    if (std::isfinite(about.min)) field.min = about.min;
-    if (std::isfinite(about.max)) field.max = about.max;
-    field.above = about.above;
-    field.below = about.below;
-    field.bare = about.bare;
+    field.required = options.required;
+    if (std::isfinite(options.min)) field.min = options.min;
+    if (std::isfinite(options.max)) field.max = options.max;
+    field.above = options.above;
+    field.below = options.below;
+    field.shorthand_key = options.shorthand_key;
     fields_.push_back(std::move(field));
     return fields_.back();
   }
 
-  FieldDoc& open(std::string_view name, std::string_view type, const FieldOptions& about) {
-    FieldDoc& field = add(name, type, about);
+  FieldDoc& open(std::string_view name, std::string_view type, const FieldOptions& options) {
+    FieldDoc& field = add(name, type, options);
     prefixes_.push_back(field.path + ".");
     return field;
   }
@@ -144,7 +144,7 @@ std::vector<FieldDoc> describe_fields(const std::function<void(Fields& f)>& visi
   visit(describer);
   std::vector<FieldDoc> fields = describer.take();
   for (FieldDoc& field : fields) {
-    if (field.required) field.usual.reset();
+    if (field.required) field.default_value.reset();
   }
   return fields;
 }

@@ -20,15 +20,15 @@ struct FieldDoc {
   std::string doc;   ///< without the unit
   std::string unit;  ///< "" where there is none
   std::string type;  ///< "integer", "list of numbers", "one of", "section", "value", ...
-  std::string kind;  ///< of a field whose type is a name of a registry: the field's name
+  std::string kind;  ///< the field's name, where its values are the names of a registry
   bool nullable = false;
   bool required = false;
-  std::optional<std::string> usual;  ///< the default, as YAML; nothing where there is none
+  std::optional<std::string> default_value;  ///< as YAML
   std::vector<std::string>
       words;  ///< the values of an enumerated field, or the names of a registry
   std::optional<double> min, max;  ///< of numbers and elements of lists, inclusive
   std::optional<double> above, below;
-  std::string bare;  ///< of a section: the key whose value a bare scalar gives
+  std::string shorthand_key;  ///< of a section, see FieldOptions
 };
 
 /// The fields that `visit` declares, sections before their fields, in order.

@@ -27,11 +27,11 @@ struct FieldOptions {
   double max = std::numeric_limits<double>::infinity();
   std::optional<double> above = std::nullopt;
   std::optional<double> below = std::nullopt;
-  /// Sections: the key whose value a bare scalar gives (`device: cpu`).
-  std::string_view bare = {};
-  bool bare_number = false;            ///< a number may be written bare too (`loss_scale: 1024`)
-  std::string_view bare_pattern = {};  ///< and strings that match this regex (`device: cuda:1`)
-  /// A Typed: a map without `type` is one from names to such values, which is stored unread.
+  /// Sections: the key that a scalar in place of the map sets (`device: cpu`).
+  std::string_view shorthand_key = {};
+  bool shorthand_number = false;            ///< so does a number (`loss_scale: 1024`)
+  std::string_view shorthand_pattern = {};  ///< and a string that matches (`device: cuda:1`)
+  /// A Typed: a map without `type` maps names to such values and is stored unread.
   bool by_name = false;
 };
 
@@ -59,21 +59,21 @@ constexpr std::optional<E> value_named(std::string_view name,
 /// sgd` or `optimizer: {type: sgd, momentum: 0.9}`. The fields are not read here: the module that
 /// owns the type reads them from `node` (a map without the key `type`).
 struct Typed {
-  std::string type;  ///< none of a map from names
+  std::string type;  ///< empty for a map from names
   Node node;
   Where where;  ///< of the name
 
   bool operator==(const Typed& other) const { return type == other.type; }
 };
 
-/// One of some names: its index, or a Typed of that name. Without `nullable` it has a value always.
+/// One of a set of names: its index, or a Typed of that name. Has a value unless `nullable`.
 template <class T>
 struct NamedRef {
   std::optional<T>& value;
-  std::span<const std::string_view> names;  ///< of a Typed: none where its owner checks the name
+  std::span<const std::string_view> names;  ///< of a Typed: empty where its owner checks the name
   bool nullable;
 };
-using WordRef = NamedRef<std::size_t>;
+using ChoiceRef = NamedRef<std::size_t>;
 using TypedRef = NamedRef<Typed>;
 
 /// An entry of a map from names to values.
@@ -89,8 +89,8 @@ struct NamedValue {
 };
 using NamedNumber = NamedValue<double>;                      ///< `class_weight: {0: 1.0, 1: 5.0}`
 using NamedExtents = NamedValue<std::vector<std::int64_t>>;  ///< `inputs: {image: [28, 28, 1]}`
-/// `class_names: {kind: [cat, dog]}`; the words of a plain list have the name "".
-using NamedWords = NamedValue<std::vector<std::string>>;
+/// `class_names: {kind: [cat, dog]}`; the strings of a plain list have the name "".
+using NamedStrings = NamedValue<std::vector<std::string>>;
 
 /// Extents along two or three axes; one number stands for all: `3` means [3, 3].
 using Pair = std::array<std::int64_t, 2>;
@@ -98,8 +98,8 @@ using Triple = std::array<std::int64_t, 3>;
 
 /// A number may be written as a fraction, `1/255`, a single string as a list of one. Optional
 /// fields: `null` or absence means no value. NamedExtents and NamedNumber: a map, whose order is
-/// kept. NamedWords: such a map, or one list. A Node: any YAML value, stored unread for the module
-/// that owns it.
+/// kept. NamedStrings: such a map, or one list. A Node: any YAML value, stored unread for the
+/// module that owns it.
 using FieldRef = std::variant<bool*,
                               std::int64_t*,
                               double*,
@@ -112,12 +112,12 @@ using FieldRef = std::variant<bool*,
                               std::vector<std::string>*,
                               std::vector<NamedExtents>*,
                               std::vector<NamedNumber>*,
-                              std::vector<NamedWords>*,
+                              std::vector<NamedStrings>*,
                               std::optional<bool>*,
                               std::optional<std::int64_t>*,
                               std::optional<double>*,
                               std::optional<std::string>*,
-                              const WordRef*,
+                              const ChoiceRef*,
                               const TypedRef*,
                               Node*>;
 

@@ -22,11 +22,11 @@ namespace halfstep::config {
 class Fields {
  public:
   virtual ~Fields() = default;
-  virtual void visit(std::string_view name, FieldRef field, const FieldOptions& about) = 0;
+  virtual void visit(std::string_view name, FieldRef field, const FieldOptions& options) = 0;
 
   template <class T>
-  void field(std::string_view name, T& value, const FieldOptions& about) {
-    visit(name, &value, about);
+  void field(std::string_view name, T& value, const FieldOptions& options) {
+    visit(name, &value, options);
   }
 
   /// One of `types` with its own fields; see Typed. Without `types` any name will do: its owner
@@ -34,53 +34,53 @@ class Fields {
   void field(std::string_view name,
              Typed& value,
              std::span<const std::string_view> types,
-             const FieldOptions& about);
+             const FieldOptions& options);
   void field(std::string_view name,
              std::optional<Typed>& value,
              std::span<const std::string_view> types,
-             const FieldOptions& about);
+             const FieldOptions& options);
 
   /// One name out of an enum's name table.
   template <class E, std::size_t N>
   void choice(std::string_view name,
               E& value,
               const std::array<Named<E>, N>& table,
-              const FieldOptions& about) {
+              const FieldOptions& options) {
     std::optional<E> given(value);
-    choose(name, given, table, false, about);
+    choose(name, given, table, false, options);
     value = *given;
   }
 
-  /// Nothing, or one name out of an enum's name table.
+  /// An optional name out of an enum's name table.
   template <class E, std::size_t N>
   void choice(std::string_view name,
               std::optional<E>& value,
               const std::array<Named<E>, N>& table,
-              const FieldOptions& about) {
-    choose(name, value, table, true, about);
+              const FieldOptions& options) {
+    choose(name, value, table, true, options);
   }
 
   /// One of the names of a table that another module owns.
   void one_of(std::string_view name,
               std::string& value,
               std::span<const std::string_view> words,
-              const FieldOptions& about);
+              const FieldOptions& options);
   void one_of(std::string_view name,
               std::optional<std::string>& value,
               std::span<const std::string_view> words,
-              const FieldOptions& about);
+              const FieldOptions& options);
 
   /// A nested struct with fields of its own, written as a map.
   template <class S>
-  void section(std::string_view name, S& value, const FieldOptions& about) {
-    if (begin_section(name, std::nullopt, about)) value.fields(*this);
+  void section(std::string_view name, S& value, const FieldOptions& options) {
+    if (begin_section(name, std::nullopt, options)) value.fields(*this);
     end_section();
   }
 
   /// A nested struct that may be absent or `null`.
   template <class S>
-  void section(std::string_view name, std::optional<S>& value, const FieldOptions& about) {
-    if (begin_section(name, value.has_value(), about)) {
+  void section(std::string_view name, std::optional<S>& value, const FieldOptions& options) {
+    if (begin_section(name, value.has_value(), options)) {
       if (!value) value.emplace();
       value->fields(*this);
     }
@@ -89,8 +89,8 @@ class Fields {
 
   /// A list of structs, each written as a map.
   template <class S>
-  void sections(std::string_view name, std::vector<S>& values, const FieldOptions& about) {
-    const std::size_t count = begin_list(name, values.size(), about);
+  void sections(std::string_view name, std::vector<S>& values, const FieldOptions& options) {
+    const std::size_t count = begin_list(name, values.size(), options);
     values.resize(count);
     for (std::size_t i = 0; i < count; ++i) {
       begin_element(i);
@@ -105,12 +105,12 @@ class Fields {
   /// `present`: whether a struct that may be absent has a value now.
   virtual bool begin_section(std::string_view name,
                              std::optional<bool> present,
-                             const FieldOptions& about) = 0;
+                             const FieldOptions& options) = 0;
   virtual void end_section() = 0;
   /// Returns how many elements to visit; a schema writer returns 1.
   virtual std::size_t begin_list(std::string_view name,
                                  std::size_t size,
-                                 const FieldOptions& about) = 0;
+                                 const FieldOptions& options) = 0;
   virtual void begin_element(std::size_t index) = 0;
   virtual void end_list() = 0;
 
@@ -120,21 +120,21 @@ class Fields {
             std::optional<std::size_t>& index,
             std::span<const std::string_view> names,
             bool nullable,
-            const FieldOptions& about);
+            const FieldOptions& options);
 
   template <class E, std::size_t N>
   void choose(std::string_view name,
               std::optional<E>& value,
               const std::array<Named<E>, N>& table,
               bool nullable,
-              const FieldOptions& about) {
+              const FieldOptions& options) {
     std::array<std::string_view, N> names;
     std::optional<std::size_t> index;
     for (std::size_t i = 0; i < N; ++i) {
       names[i] = table[i].name;
       if (value == table[i].value) index = i;
     }
-    word(name, index, names, nullable, about);
+    word(name, index, names, nullable, options);
     value = index ? std::optional<E>(table[*index].value) : std::nullopt;
   }
 
@@ -142,7 +142,7 @@ class Fields {
               std::optional<std::string>& value,
               std::span<const std::string_view> words,
               bool nullable,
-              const FieldOptions& about);
+              const FieldOptions& options);
 };
 
 /// Reads a map node into `value` by its fields. Unknown keys, missing required keys, wrong types

@@ -37,7 +37,7 @@ std::optional<std::string> expand(std::string_view inside,
                                            : "write ${env:NAME} or ${env:NAME:-default}";
     diagnostics.error(
         where,
-        fmt::format("cannot interpolate '${{{}}}'", shortened(inside, k_longest_expression_shown)),
+        fmt::format("cannot interpolate '${{{}}}'", truncated(inside, k_longest_expression_shown)),
         hint);
     return std::nullopt;
   }
@@ -77,7 +77,7 @@ std::string interpolate(std::string_view text,
     if (close == std::string_view::npos) {
       diagnostics.error(where,
                         fmt::format("'{}' has no closing brace",
-                                    shortened(text.substr(open), k_longest_expression_shown)),
+                                    truncated(text.substr(open), k_longest_expression_shown)),
                         "'$${' is a plain '${'");
       return result.append(text.substr(open));
     }

@@ -88,8 +88,8 @@ bool other_type(const Node& base, const Node& over) {
 bool word_joins_map(std::string_view path) { return path == "device"; }
 
 void overlay_at(Node& base, Node over, const std::string& path) {
-  if (over.kind == Node::Kind::map) spell_out(base, path);
-  if (base.kind == Node::Kind::map && word_joins_map(path)) spell_out(over, path);
+  if (over.kind == Node::Kind::map) expand_shorthand(base, path);
+  if (base.kind == Node::Kind::map && word_joins_map(path)) expand_shorthand(over, path);
   if (base.kind != Node::Kind::map || over.kind != Node::Kind::map || other_type(base, over)) {
     base = std::move(over);
     return;
@@ -113,7 +113,7 @@ class Walk {
   /// Turns the current node into a map if it is null or a shorthand. False: `next` is an item of a
   /// list that is not there, and the error is reported.
   bool open(const PathStep& next) {
-    if (spell_out(*node_, path_)) return true;
+    if (expand_shorthand(*node_, path_)) return true;
     if (node_->kind != Node::Kind::null || change_.kind == Override::Kind::unset) return true;
     if (next.bracketed && next.key.find_first_not_of("0123456789") == std::string::npos) {
       node_->kind = Node::Kind::sequence;  // so that its reader has nothing to add
@@ -162,7 +162,7 @@ class Walk {
 
   bool no_step(const PathStep& step) {
     if (node_->kind != Node::Kind::sequence) {
-      return error(fmt::format("{} is no map, so it has no '{}'", path_, step.key));
+      return error(fmt::format("{} is not a map, so it has no '{}'", path_, step.key));
     }
     const std::size_t count = node_->items.size();
     if (!step.bracketed) {
@@ -219,7 +219,7 @@ Override Override::parse(Kind kind, std::string_view flag, std::string_view argu
   result.kind = kind;
   // Every value that the setting creates holds its origin.
   constexpr std::size_t k_longest_origin = 200;
-  result.origin = fmt::format("{} {}", flag, shortened(argument, k_longest_origin));
+  result.origin = fmt::format("{} {}", flag, truncated(argument, k_longest_origin));
   const std::size_t split = kind == Kind::unset ? argument.size() : argument.find('=');
   if (split == std::string_view::npos) {
     throw UserError(
@@ -308,7 +308,7 @@ void add(Node& map, std::string_view key, Node value) {
 
 }  // namespace
 
-bool spell_out(Node& node, std::string_view path) {
+bool expand_shorthand(Node& node, std::string_view path) {
   if (node.kind != Node::Kind::scalar) return false;
   for (const Shorthand& shorthand : k_shorthands) {
     if (shorthand.path != path) continue;

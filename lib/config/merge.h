@@ -20,12 +20,12 @@ namespace halfstep::config {
 /// file are kept, and the reader reports the conflict.
 void overlay(Node& base, Node over);
 
-// Maps that may be written as one scalar: `optimizer: sgd`, `loss_scale: 1024`, `device: cuda:1`.
-// Expanded to their maps they can be merged and set key by key.
+// Shorthand: maps that may be written as one scalar: `optimizer: sgd`, `loss_scale: 1024`, `device:
+// cuda:1`. Expanded to their maps they can be merged and set key by key.
 
-/// Expands the scalar at config path `path` into its map. False, with the node unchanged: the
-/// scalar is no shorthand.
-bool spell_out(Node& node, std::string_view path);
+/// Expands the scalar at config path `path` into its map. Returns false, with the node unchanged,
+/// where the scalar is not a shorthand.
+bool expand_shorthand(Node& node, std::string_view path);
 
 /// One setting from the command line or the environment.
 struct Override {

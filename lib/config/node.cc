@@ -24,7 +24,7 @@ void set_paths_below(Node& node, std::string_view path, std::size_t& bytes_left)
                     {node.where.file, node.where.line, node.where.column, {}},
                     fmt::format("the paths of the config's values take more than {} MiB",
                                 k_max_path_bytes >> 20U),
-                    fmt::format("use shorter keys than '{}'", shortened(path, k_longest_shown)));
+                    fmt::format("use shorter keys than '{}'", truncated(path, k_longest_shown)));
   }
   bytes_left -= 2 * path.size();
   node.where.path = path;
@@ -129,7 +129,7 @@ const Node* find_path(const Node& root, std::string_view path) {
   return node;
 }
 
-std::vector<std::string> words_in(const Node* node) {
+std::vector<std::string> scalar_texts(const Node* node) {
   if (node == nullptr) return {};
   if (node->kind == Node::Kind::scalar) return {node->text};
   return mapped<std::string>(node->items, &Node::text);

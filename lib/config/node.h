@@ -58,8 +58,8 @@ const Node* find_step(const Node& node, const PathStep& step);
 /// The node at a path, or nullptr.
 const Node* find_path(const Node& root, std::string_view path);
 
-/// The text of a scalar, or of each item of a sequence; none of other nodes.
-std::vector<std::string> words_in(const Node* node);
+/// The text of a scalar, or of each item of a sequence; empty for other nodes.
+std::vector<std::string> scalar_texts(const Node* node);
 
 /// Writes the path of every node of a whole config. Errors: UserError(config) when the paths take
 /// more than 32 MiB together.

@@ -66,13 +66,13 @@ std::vector<Node> metric_items(const Node& value, Diagnostics& diagnostics) {
 
 /// Those of the output `name`, in a model of one "".
 std::vector<std::string> own_class_names(const RunSpec& spec, std::string_view name) {
-  const NamedWords* own = find_or_null(spec.data.class_names, name, &NamedWords::name);
+  const NamedStrings* own = find_or_null(spec.data.class_names, name, &NamedStrings::name);
   return own != nullptr ? own->value : std::vector<std::string>();
 }
 
 /// Class names of the only output in a map, or of several in a list.
 void check_class_names(const RunSpec& spec, Diagnostics& diagnostics) {
-  const std::vector<NamedWords>& given = spec.data.class_names;
+  const std::vector<NamedStrings>& given = spec.data.class_names;
   const std::vector<std::string>& names = spec.model.outputs;
   const Node* node = find_path(spec.source, "data.class_names");
   if (given.empty() || node == nullptr) return;
@@ -178,7 +178,7 @@ std::vector<TrainedOutput> trained_outputs(const RunSpec& spec, Diagnostics& dia
   return outputs;
 }
 
-std::vector<std::string> usual_metrics(const RunSpec& spec) {
+std::vector<std::string> default_metrics(const RunSpec& spec) {
   Diagnostics reported;  // by the check of the config
   std::vector<std::string> losses, metrics;
   for (const TrainedOutput& output : trained_outputs(spec, reported)) {
@@ -192,7 +192,7 @@ std::vector<std::string> usual_metrics(const RunSpec& spec) {
 }
 
 void expand_metrics(Node& root, Diagnostics& diagnostics) {
-  const std::vector<std::string> names = words_in(find_path(root, "model.outputs"));
+  const std::vector<std::string> names = scalar_texts(find_path(root, "model.outputs"));
   Node* metrics = root.find("metrics");
   if (metrics == nullptr || metrics->kind == Node::Kind::null) return;
   if (names.size() < 2) {

@@ -29,9 +29,9 @@ std::vector<TrainedOutput> trained_outputs(const RunSpec& spec, Diagnostics& dia
 /// The name of a metric of an output: `<key>_<metric>`, or `metric` for an empty key.
 std::string metric_name(std::string_view key, std::string_view metric);
 
-/// The metrics of a config that names none, for several outputs their losses too: a regression has
-/// no right and wrong answers to count, and an output without a loss has none.
-std::vector<std::string> usual_metrics(const RunSpec& spec);
+/// The default metrics: accuracy, for a regression mean_absolute_error, for an output without a
+/// loss none. Those of several outputs include their losses.
+std::vector<std::string> default_metrics(const RunSpec& spec);
 
 /// Replaces the metrics of several outputs, a map from outputs or a list of which names without
 /// one are of all outputs with a loss, by the list of `<output>_<metric>` that begins with the

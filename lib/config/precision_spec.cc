@@ -94,7 +94,7 @@ void LossScaleSpec::fields(Fields& f) {
   f.choice("on_overflow",
            on_overflow,
            k_on_overflow,
-           {.doc = "Handling of a batch whose gradients are not finite: skip leaves out its "
+           {.doc = "Handling of a batch whose gradients are not finite: skip omits its "
                    "update, retry repeats it with the lower scale."});
   f.field(
       "max_consecutive_skips",
@@ -209,7 +209,7 @@ void PrecisionSpec::fields(Fields& f) {
   f.choice("float16_gemm",
            float16_gemm,
            k_float16_gemms,
-           {.doc = "How AMX multiplies float16: as three bfloat16 products, which leave out the "
+           {.doc = "How AMX multiplies float16: as three bfloat16 products, which omit the "
                    "smallest partial product, or exactly, as four."});
   f.choice("on_nonfinite",
            on_nonfinite,
@@ -221,8 +221,8 @@ void PrecisionSpec::fields(Fields& f) {
   f.section("loss_scale",
             loss_scale,
             {.doc = "Scaling of the loss, so that small float16 gradients do not become zero.",
-             .bare = "mode",
-             .bare_number = true});
+             .shorthand_key = "mode",
+             .shorthand_number = true});
   f.section("lists", lists, {.doc = "Changes to the lists of the rewrite."});
   f.sections("overrides", overrides, {.doc = "Policies of single layers, by name or expression."});
 }

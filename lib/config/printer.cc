@@ -19,7 +19,7 @@ Node value_node(DType value) { return Node::scalar(std::string(name(value))); }
 
 Node value_node(const std::string& value) {
   Node node = Node::scalar(value);
-  node.quoted = yaml_guesses(value);
+  node.quoted = resolves_to_non_string(value);
   return node;
 }
 
@@ -45,7 +45,7 @@ Node value_node(const std::array<std::int64_t, n>& value) {
 
 template <class T>
 Node value_node(const std::vector<NamedValue<T>>& value) {
-  if constexpr (std::is_same_v<NamedValue<T>, NamedWords>) {
+  if constexpr (std::is_same_v<NamedValue<T>, NamedStrings>) {
     if (value.empty()) return node_of(Node::Kind::sequence);
     if (value[0].name.empty()) return value_node(value[0].value);
   }
@@ -61,7 +61,7 @@ Node value_node(const std::optional<T>& value) {
   return value ? value_node(*value) : Node();
 }
 
-Node value_node(const WordRef& word) {
+Node value_node(const ChoiceRef& word) {
   return word.value ? value_node(std::string(word.names[*word.value])) : Node();
 }
 
@@ -90,17 +90,17 @@ class Printer final : public Fields {
     return std::move(levels_.back().node);
   }
 
-  void visit(std::string_view name, FieldRef field, const FieldOptions& about) override {
+  void visit(std::string_view name, FieldRef field, const FieldOptions& options) override {
     Node value = config::value_node(field);
     const bool unset = std::holds_alternative<Node*>(field) && value.kind == Node::Kind::null;
-    if (!unset) add(name, std::move(value), about);
+    if (!unset) add(name, std::move(value), options);
   }
 
  protected:
   bool begin_section(std::string_view name,
                      std::optional<bool> present,
-                     const FieldOptions& about) override {
-    open(name, Node::Kind::map, about);
+                     const FieldOptions& options) override {
+    open(name, Node::Kind::map, options);
     Level& level = levels_.back();
     level.absent = present == false;
     // A section that is absent by default is printed in full.
@@ -114,7 +114,7 @@ class Printer final : public Fields {
     if (level.in_list) {
       levels_.back().node.items.push_back(std::move(level.node));
     } else if (level.absent) {
-      add(level.key, {}, level.about);
+      add(level.key, {}, level.options);
     } else if (level.defaults == nullptr || !level.node.entries.empty()) {
       levels_.back().node.entries.push_back({std::move(level.key), {}, std::move(level.node)});
     }
@@ -122,8 +122,8 @@ class Printer final : public Fields {
 
   std::size_t begin_list(std::string_view name,
                          std::size_t size,
-                         const FieldOptions& about) override {
-    open(name, Node::Kind::sequence, about);
+                         const FieldOptions& options) override {
+    open(name, Node::Kind::sequence, options);
     return size;
   }
 
@@ -133,7 +133,7 @@ class Printer final : public Fields {
 
   void end_list() override {
     Level level = close();
-    add(level.key, std::move(level.node), level.about);
+    add(level.key, std::move(level.node), level.options);
   }
 
  private:
@@ -141,27 +141,27 @@ class Printer final : public Fields {
     Node node{};
     const Node* defaults = nullptr;
     std::string key{};  ///< in the parent
-    FieldOptions about{};
+    FieldOptions options{};
     bool in_list = false;
     bool absent = false;
   };
 
-  void add(std::string_view name, Node value, const FieldOptions& about) {
+  void add(std::string_view name, Node value, const FieldOptions& options) {
     Level& level = levels_.back();
-    if (level.defaults != nullptr && !about.required) {
-      const Node* usual = level.defaults->find(name);
-      if (usual != nullptr && same(*usual, value)) return;
-      if (usual == nullptr && value.kind == Node::Kind::null) return;
+    if (level.defaults != nullptr && !options.required) {
+      const Node* default_value = level.defaults->find(name);
+      if (default_value != nullptr && same(*default_value, value)) return;
+      if (default_value == nullptr && value.kind == Node::Kind::null) return;
     }
     level.node.entries.push_back({std::string(name), {}, std::move(value)});
   }
 
-  void open(std::string_view name, Node::Kind kind, const FieldOptions& about) {
+  void open(std::string_view name, Node::Kind kind, const FieldOptions& options) {
     const Node* outer = levels_.back().defaults;
     levels_.push_back({.node = node_of(kind),
                        .defaults = outer != nullptr ? outer->find(name) : nullptr,
                        .key = std::string(name),
-                       .about = about});
+                       .options = options});
   }
 
   Level close() {
@@ -181,7 +181,7 @@ Node value_node(FieldRef field) {
 
 bool same(const Node& a, const Node& b) {
   if (a.kind != b.kind || a.text != b.text) return false;
-  if (a.quoted != b.quoted && yaml_guesses(a.text)) return false;
+  if (a.quoted != b.quoted && resolves_to_non_string(a.text)) return false;
   const auto same_entry = [](const Node::Entry& x, const Node::Entry& y) {
     return x.key == y.key && same(x.value, y.value);
   };

@@ -31,21 +31,21 @@ Parsed<double> to_float32(const Node& node) {
 }
 
 /// "must be at least 1, got 0", or nothing when the value is within its bounds.
-std::string out_of_range(double value, const FieldOptions& about, const Node& node) {
+std::string out_of_range(double value, const FieldOptions& options, const Node& node) {
   const auto message = [&](std::string_view relation, double bound) {
     return fmt::format("must be {} {}, got {}", relation, shortest(bound), describe(node));
   };
-  if (about.above && !(value > *about.above)) return message("above", *about.above);
-  if (value < about.min) return message("at least", about.min);
-  if (about.below && !(value < *about.below)) return message("below", *about.below);
-  if (value > about.max) return message("at most", about.max);
+  if (options.above && !(value > *options.above)) return message("above", *options.above);
+  if (value < options.min) return message("at least", options.min);
+  if (options.below && !(value < *options.below)) return message("below", *options.below);
+  if (value > options.max) return message("at most", options.max);
   return {};
 }
 
 template <class T>
 bool read_number(const Node& node,
                  T& value,
-                 const FieldOptions& about,
+                 const FieldOptions& options,
                  Diagnostics& out,
                  Parsed<T> (*parse)(const Node&)) {
   const Parsed<T> parsed = parse(node);
@@ -53,10 +53,10 @@ bool read_number(const Node& node,
     Node plain = node;
     plain.quoted = false;
     const bool quotes_only = node.quoted && parse(plain).value;
-    out.error(node.where, parsed.wrong, quotes_only ? "leave out the quotes" : "");
+    out.error(node.where, parsed.wrong, quotes_only ? "remove the quotes" : "");
     return false;
   }
-  const std::string wrong = out_of_range(static_cast<double>(*parsed.value), about, node);
+  const std::string wrong = out_of_range(static_cast<double>(*parsed.value), options, node);
   if (!wrong.empty()) {
     out.error(node.where, wrong);
     return false;
@@ -68,52 +68,6 @@ bool read_number(const Node& node,
 std::string_view plural(const std::int64_t*) { return "whole numbers"; }
 std::string_view plural(const double*) { return "numbers"; }
 std::string_view plural(const std::string*) { return "names"; }
-
-template <class T>
-bool read_list(const Node& node,
-               std::vector<T>& value,
-               const FieldOptions& about,
-               Diagnostics& out) {
-  if constexpr (std::is_same_v<T, std::string>) {
-    if (node.kind == Node::Kind::scalar) {
-      value = {node.text};
-      return true;
-    }
-  }
-  if (node.kind != Node::Kind::sequence) {
-    const std::string_view what = plural(static_cast<const T*>(nullptr));
-    out.error(node.where, fmt::format("must be a list of {}, got {}", what, describe(node)));
-    return false;
-  }
-  std::vector<T> items(node.items.size());
-  bool good = true;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    good = read_value(node.items[i], items[i], about, out) && good;
-  }
-  if (good) value = std::move(items);
-  return good;
-}
-
-template <class T>
-bool read_map(const Node& node,
-              std::vector<NamedValue<T>>& value,
-              const FieldOptions& about,
-              Diagnostics& out) {
-  if (node.kind != Node::Kind::map) {
-    const std::string_view what = std::is_same_v<T, double> ? "numbers" : "lists of whole numbers";
-    out.error(node.where,
-              fmt::format("must be a map from names to {}, got {}", what, describe(node)));
-    return false;
-  }
-  std::vector<NamedValue<T>> entries;
-  bool good = true;
-  for (const Node::Entry& entry : node.entries) {
-    entries.push_back({.name = entry.key, .where = entry.where});
-    good = read_value(entry.value, entries.back().value, about, out) && good;
-  }
-  if (good) value = std::move(entries);
-  return good;
-}
 
 std::string join(std::span<const std::string_view> words) {
   return fmt::format("{}", fmt::join(words, ", "));
@@ -136,15 +90,15 @@ template <std::size_t n>
 bool read_extents(const Node& node,
                   std::array<std::int64_t, n>& value,
                   std::string_view number,
-                  const FieldOptions& about,
+                  const FieldOptions& options,
                   Diagnostics& out) {
   std::array<std::int64_t, n> all = value;
   if (node.kind == Node::Kind::scalar) {
-    if (!read_value(node, all[0], about, out)) return false;
+    if (!read_value(node, all[0], options, out)) return false;
     all.fill(all[0]);
   } else if (node.kind == Node::Kind::sequence && node.items.size() == n) {
     bool good = true;
-    for (std::size_t i = 0; i < n; ++i) good &= read_value(node.items[i], all[i], about, out);
+    for (std::size_t i = 0; i < n; ++i) good &= read_value(node.items[i], all[i], options, out);
     if (!good) return false;
   } else {
     const bool list = node.kind == Node::Kind::sequence;
@@ -159,8 +113,7 @@ bool read_extents(const Node& node,
 
 }  // namespace
 
-bool read_value(const Node& node, bool& value, const FieldOptions& about, Diagnostics& out) {
-  static_cast<void>(about);
+bool read_value(const Node& node, bool& value, const FieldOptions&, Diagnostics& out) {
   const Parsed<bool> parsed = to_bool(node);
   if (!parsed.value) out.error(node.where, parsed.wrong);
   value = parsed.value.value_or(value);
@@ -169,17 +122,16 @@ bool read_value(const Node& node, bool& value, const FieldOptions& about, Diagno
 
 bool read_value(const Node& node,
                 std::int64_t& value,
-                const FieldOptions& about,
+                const FieldOptions& options,
                 Diagnostics& out) {
-  return read_number(node, value, about, out, to_integer);
+  return read_number(node, value, options, out, to_integer);
 }
 
-bool read_value(const Node& node, double& value, const FieldOptions& about, Diagnostics& out) {
-  return read_number(node, value, about, out, to_float32);
+bool read_value(const Node& node, double& value, const FieldOptions& options, Diagnostics& out) {
+  return read_number(node, value, options, out, to_float32);
 }
 
-bool read_value(const Node& node, std::string& value, const FieldOptions& about, Diagnostics& out) {
-  static_cast<void>(about);
+bool read_value(const Node& node, std::string& value, const FieldOptions&, Diagnostics& out) {
   Parsed<std::string> parsed = to_text(node);
   if (!parsed.value) out.error(node.where, parsed.wrong);
   const bool good = parsed.value.has_value();
@@ -187,8 +139,7 @@ bool read_value(const Node& node, std::string& value, const FieldOptions& about,
   return good;
 }
 
-bool read_value(const Node& node, DType& value, const FieldOptions& about, Diagnostics& out) {
-  static_cast<void>(about);
+bool read_value(const Node& node, DType& value, const FieldOptions&, Diagnostics& out) {
   const bool word = node.kind == Node::Kind::scalar;
   const std::optional<DType> dtype = word ? dtype_named(node.text) : std::nullopt;
   if (dtype) {
@@ -202,65 +153,93 @@ bool read_value(const Node& node, DType& value, const FieldOptions& about, Diagn
   return false;
 }
 
-bool read_value(const Node& node, Pair& value, const FieldOptions& about, Diagnostics& out) {
-  return read_extents(node, value, "two", about, out);
+bool read_value(const Node& node, Pair& value, const FieldOptions& options, Diagnostics& out) {
+  return read_extents(node, value, "two", options, out);
 }
 
-bool read_value(const Node& node, Triple& value, const FieldOptions& about, Diagnostics& out) {
-  return read_extents(node, value, "three", about, out);
+bool read_value(const Node& node, Triple& value, const FieldOptions& options, Diagnostics& out) {
+  return read_extents(node, value, "three", options, out);
 }
 
+template <class T>
 bool read_value(const Node& node,
-                std::vector<std::int64_t>& v,
-                const FieldOptions& a,
+                std::vector<T>& value,
+                const FieldOptions& options,
                 Diagnostics& out) {
-  return read_list(node, v, a, out);
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (node.kind == Node::Kind::scalar) {
+      value = {node.text};
+      return true;
+    }
+  }
+  if (node.kind != Node::Kind::sequence) {
+    const std::string_view what = plural(static_cast<const T*>(nullptr));
+    out.error(node.where, fmt::format("must be a list of {}, got {}", what, describe(node)));
+    return false;
+  }
+  std::vector<T> items(node.items.size());
+  bool good = true;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    good = read_value(node.items[i], items[i], options, out) && good;
+  }
+  if (good) value = std::move(items);
+  return good;
 }
 
+template <class T>
 bool read_value(const Node& node,
-                std::vector<double>& value,
-                const FieldOptions& a,
+                std::vector<NamedValue<T>>& value,
+                const FieldOptions& options,
                 Diagnostics& out) {
-  return read_list(node, value, a, out);
+  if constexpr (std::is_same_v<NamedValue<T>, NamedNumber>) {
+    if (node.kind == Node::Kind::null) {
+      value.clear();
+      return true;
+    }
+  }
+  if constexpr (std::is_same_v<NamedValue<T>, NamedStrings>) {
+    if (node.kind != Node::Kind::map) {
+      NamedStrings list{.name = "", .where = node.where};
+      if (!read_value(node, list.value, options, out)) return false;
+      value.clear();
+      if (!list.value.empty()) value.push_back(std::move(list));
+      return true;
+    }
+  }
+  if (node.kind != Node::Kind::map) {
+    const std::string_view what = std::is_same_v<T, double> ? "numbers" : "lists of whole numbers";
+    out.error(node.where,
+              fmt::format("must be a map from names to {}, got {}", what, describe(node)));
+    return false;
+  }
+  std::vector<NamedValue<T>> entries;
+  bool good = true;
+  for (const Node::Entry& entry : node.entries) {
+    entries.push_back({.name = entry.key, .where = entry.where});
+    good = read_value(entry.value, entries.back().value, options, out) && good;
+  }
+  if (good) value = std::move(entries);
+  return good;
 }
 
-bool read_value(const Node& node,
-                std::vector<std::string>& v,
-                const FieldOptions& a,
-                Diagnostics& out) {
-  return read_list(node, v, a, out);
-}
-
-bool read_value(const Node& node,
-                std::vector<NamedExtents>& v,
-                const FieldOptions& a,
-                Diagnostics& out) {
-  return read_map(node, v, a, out);
-}
-
-bool read_value(const Node& node,
-                std::vector<NamedNumber>& v,
-                const FieldOptions& a,
-                Diagnostics& out) {
-  if (node.kind != Node::Kind::null) return read_map(node, v, a, out);
-  v.clear();
-  return true;
-}
-
-bool read_value(const Node& node,
-                std::vector<NamedWords>& v,
-                const FieldOptions& a,
-                Diagnostics& out) {
-  if (node.kind == Node::Kind::map) return read_map(node, v, a, out);
-  NamedWords list{.name = "", .where = node.where};
-  if (!read_list(node, list.value, a, out)) return false;
-  v.clear();
-  if (!list.value.empty()) v.push_back(std::move(list));
-  return true;
-}
+template bool read_value(const Node&,
+                         std::vector<std::int64_t>&,
+                         const FieldOptions&,
+                         Diagnostics&);
+template bool read_value(const Node&, std::vector<double>&, const FieldOptions&, Diagnostics&);
+template bool read_value(const Node&, std::vector<std::string>&, const FieldOptions&, Diagnostics&);
+template bool read_value(const Node&,
+                         std::vector<NamedExtents>&,
+                         const FieldOptions&,
+                         Diagnostics&);
+template bool read_value(const Node&, std::vector<NamedNumber>&, const FieldOptions&, Diagnostics&);
+template bool read_value(const Node&,
+                         std::vector<NamedStrings>&,
+                         const FieldOptions&,
+                         Diagnostics&);
 
 std::optional<std::size_t> read_name(const Node& node,
-                                     const WordRef& field,
+                                     const ChoiceRef& field,
                                      const FieldOptions&,
                                      Diagnostics& out) {
   const std::span<const std::string_view> words = field.names;
@@ -279,7 +258,7 @@ std::optional<std::size_t> read_name(const Node& node,
 
 std::optional<Typed> read_name(const Node& node,
                                const TypedRef& field,
-                               const FieldOptions& about,
+                               const FieldOptions& options,
                                Diagnostics& out) {
   Typed typed;
   typed.where = node.where;
@@ -295,7 +274,7 @@ std::optional<Typed> read_name(const Node& node,
     return std::nullopt;
   }
   const Node* type = node.find("type");
-  if (type == nullptr && about.by_name && !node.entries.empty()) {
+  if (type == nullptr && options.by_name && !node.entries.empty()) {
     typed.node = node;
     return typed;
   }

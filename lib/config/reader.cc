@@ -37,11 +37,11 @@ void read_value(const Node& node, Node& value, const FieldOptions&, Diagnostics&
 template <class T>
 void read_value(const Node& node,
                 std::optional<T>& value,
-                const FieldOptions& about,
+                const FieldOptions& options,
                 Diagnostics& diagnostics) {
   value.reset();
   T present{};
-  if (node.kind != Node::Kind::null && read_value(node, present, about, diagnostics)) {
+  if (node.kind != Node::Kind::null && read_value(node, present, options, diagnostics)) {
     value = std::move(present);
   }
 }
@@ -49,10 +49,10 @@ void read_value(const Node& node,
 template <class T>
 void read_value(const Node& node,
                 const NamedRef<T>& field,
-                const FieldOptions& about,
+                const FieldOptions& options,
                 Diagnostics& out) {
   std::optional<T> read;
-  if (!field.nullable || node.kind != Node::Kind::null) read = read_name(node, field, about, out);
+  if (!field.nullable || node.kind != Node::Kind::null) read = read_name(node, field, options, out);
   if (read || field.nullable) field.value = std::move(read);
 }
 
@@ -98,35 +98,38 @@ void Reader::report_unknown(const Level& level) {
   }
 }
 
-const Node* Reader::take(std::string_view name, const FieldOptions& about) {
+const Node* Reader::take(std::string_view name, const FieldOptions& options) {
   Level& level = levels_.back();
   level.known.emplace_back(name);
   if (level.node == nullptr) return nullptr;
   const Node* found = level.node->find(name);
-  if (found == nullptr && about.required) {
+  if (found == nullptr && options.required) {
     diagnostics_.error(level.node->where, fmt::format("missing required key '{}'", name));
   }
   return found;
 }
 
-void Reader::visit(std::string_view name, FieldRef field, const FieldOptions& about) {
-  const Node* found = take(name, about);
+void Reader::visit(std::string_view name, FieldRef field, const FieldOptions& options) {
+  const Node* found = take(name, options);
   if (found == nullptr) return;
-  std::visit([&](auto* value) { read_value(*found, *value, about, diagnostics_); }, field);
+  std::visit([&](auto* value) { read_value(*found, *value, options, diagnostics_); }, field);
 }
 
-bool Reader::begin_section(std::string_view name, std::optional<bool>, const FieldOptions& about) {
-  const Node* found = take(name, about);
+bool Reader::begin_section(std::string_view name,
+                           std::optional<bool>,
+                           const FieldOptions& options) {
+  const Node* found = take(name, options);
   Level level;
   if (found != nullptr && found->kind == Node::Kind::map) {
     level.node = found;
-  } else if (found != nullptr && found->kind == Node::Kind::scalar && !about.bare.empty()) {
+  } else if (found != nullptr && found->kind == Node::Kind::scalar &&
+             !options.shorthand_key.empty()) {
     level.spelled_out = std::make_unique<Node>(
-        Node::map({{std::string(about.bare), found->where, *found}}, found->where));
+        Node::map({{std::string(options.shorthand_key), found->where, *found}}, found->where));
     level.node = level.spelled_out.get();
-  } else if (found != nullptr && (found->kind != Node::Kind::null || about.required)) {
+  } else if (found != nullptr && (found->kind != Node::Kind::null || options.required)) {
     level.wrong = found;
-    if (!about.bare.empty()) level.or_word = " or a word";
+    if (!options.shorthand_key.empty()) level.or_word = " or a word";
   }
   // The keys of a section that is no map are visited too: the message names them.
   const bool visit = level.node != nullptr || level.wrong != nullptr;
@@ -145,8 +148,10 @@ void Reader::end_section() {
   levels_.pop_back();
 }
 
-std::size_t Reader::begin_list(std::string_view name, std::size_t size, const FieldOptions& about) {
-  const Node* found = take(name, about);
+std::size_t Reader::begin_list(std::string_view name,
+                               std::size_t size,
+                               const FieldOptions& options) {
+  const Node* found = take(name, options);
   Level level;
   if (found != nullptr && found->kind == Node::Kind::sequence) {
     level.node = found;

@@ -9,7 +9,8 @@ namespace halfstep::config {
 
 class Reader final : public Fields {
  public:
-  /// The path of a key that another section has, for the hint of an unknown one; empty: of none.
+  /// The path of a section that has a key, for the hint about an unknown key; "": no section has
+  /// it.
   using Elsewhere = std::function<std::string(std::string_view key)>;
 
   /// Errors: reported to `diagnostics` when `node` is neither a map nor null.
@@ -21,18 +22,18 @@ class Reader final : public Fields {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  void visit(std::string_view name, FieldRef field, const FieldOptions& about) override;
+  void visit(std::string_view name, FieldRef field, const FieldOptions& options) override;
   /// Reports the keys of the outermost map that no field declares.
   void finish();
 
  protected:
   bool begin_section(std::string_view name,
                      std::optional<bool> present,
-                     const FieldOptions& about) override;
+                     const FieldOptions& options) override;
   void end_section() override;
   std::size_t begin_list(std::string_view name,
                          std::size_t size,
-                         const FieldOptions& about) override;
+                         const FieldOptions& options) override;
   void begin_element(std::size_t index) override;
   void end_list() override;
 
@@ -40,7 +41,7 @@ class Reader final : public Fields {
   struct Level;
 
   /// The node of a key of the innermost map, or nullptr; marks the key as known.
-  const Node* take(std::string_view name, const FieldOptions& about);
+  const Node* take(std::string_view name, const FieldOptions& options);
 
   void report_unknown(const Level& level);
 

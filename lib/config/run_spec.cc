@@ -20,7 +20,7 @@ namespace {
 /// Expands shorthand scalars into their maps.
 void spell_out_all(Node& root) {
   for (const std::string_view path : {"device", "precision.loss_scale", "report.numerics"}) {
-    if (Node* node = const_cast<Node*>(find_path(root, path))) spell_out(*node, path);
+    if (Node* node = const_cast<Node*>(find_path(root, path))) expand_shorthand(*node, path);
   }
   set_paths(root);
 }
@@ -173,7 +173,9 @@ void RunSpec::fields(Fields& f) {
   f.section("report", report, {.doc = "Reports of the run."});
   f.section("device",
             device,
-            {.doc = "Where the run computes.", .bare = "kind", .bare_pattern = "^cuda:[0-9]+$"});
+            {.doc = "Where the run computes.",
+             .shorthand_key = "kind",
+             .shorthand_pattern = "^cuda:[0-9]+$"});
   f.section("parallel",
             parallel,
             {.doc = "How the ranks of a run, which mpirun or srun start, train together. A run of "
@@ -206,7 +208,7 @@ RunSpec parse_run_spec(const Node& node, Diagnostics& diagnostics) {
   Reader reader(spec.source, diagnostics, {}, only_path_of);
   spec.fields(reader);
   reader.finish();
-  if (spec.source.find("metrics") == nullptr) spec.metrics = usual_metrics(spec);
+  if (spec.source.find("metrics") == nullptr) spec.metrics = default_metrics(spec);
   spec.data.base = directory_of(spec.where("data.path"));
   check(spec, diagnostics);
   return spec;
@@ -215,11 +217,11 @@ RunSpec parse_run_spec(const Node& node, Diagnostics& diagnostics) {
 std::string print(const RunSpec& spec, const PrintOptions& options) {
   RunSpec copy = spec;
   if (options.absolute_paths && copy.data.path) {
-    copy.data.path = std::filesystem::absolute(*copy.data.located_path()).string();
+    copy.data.path = std::filesystem::absolute(*copy.data.resolved_path()).string();
   }
-  RunSpec usual;
-  usual.metrics = usual_metrics(spec);
-  const Node defaults = to_node(std::move(usual));
+  RunSpec defaulted;
+  defaulted.metrics = default_metrics(spec);
+  const Node defaults = to_node(std::move(defaulted));
   Node printed = to_node(std::move(copy), options.minimal ? &defaults : nullptr);
   drop_other_form(printed, spec.model);
   if (spec.loss_weights.empty()) {

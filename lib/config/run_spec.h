@@ -60,8 +60,8 @@ struct RunSpec {
   Node source;                    ///< the merged config as written; no field
   std::vector<Warning> warnings;  ///< no field
 
-  /// Where the value at a config path (`training.epochs`) was given. A value that is left to its
-  /// default has no file; its path is filled in always.
+  /// The location of the value at a config path (`training.epochs`). A default value has no file,
+  /// only the path.
   Where where(std::string_view path) const;
   /// Whether the model's only loss compares real values.
   bool regression() const { return is_regression(loss.type); }
@@ -89,7 +89,7 @@ struct PrintOptions {
 /// The config as YAML that reads back to the same RunSpec.
 std::string print(const RunSpec& spec, const PrintOptions& options = {});
 
-/// SHA-256 of the printed config with all defaults: equal for two configs that ask for the same.
+/// SHA-256 of the printed config with all defaults: equal for configs with the same settings.
 std::string config_hash(const RunSpec& spec);
 
 }  // namespace halfstep::config

@@ -71,10 +71,10 @@ class Checks : CheckedSpec {
 
   void sequential_or_graph() {
     if (!is_map("model")) return;
-    const bool layers = given("model.layers");
-    const bool nodes = given("model.nodes");
+    const bool layers = is_set("model.layers");
+    const bool nodes = is_set("model.nodes");
     if (layers && nodes) {
-      error("model.nodes", fmt::format("excludes model.layers (at {})", place("model.layers")));
+      error("model.nodes", fmt::format("excludes model.layers (at {})", location("model.layers")));
       return;
     }
     if (!layers && !nodes)
@@ -106,12 +106,12 @@ class Checks : CheckedSpec {
   }
 
   void need(std::string_view path, std::string_view with) {
-    if (!given(path)) error("model", fmt::format("{} needs {}", with, path));
+    if (!is_set(path)) error("model", fmt::format("{} needs {}", with, path));
   }
 
   void forbid(std::initializer_list<std::string_view> paths, std::string_view with) {
     for (const std::string_view path : paths) {
-      if (given(path)) error(path, fmt::format("does not go with {}", with));
+      if (is_set(path)) error(path, fmt::format("cannot be combined with {}", with));
     }
   }
 
@@ -122,7 +122,7 @@ class Checks : CheckedSpec {
       error("precision.rewrite",
             fmt::format("auto needs the policy float32, but policy is {} (at {})",
                         precision.policy,
-                        place("precision.policy")),
+                        location("precision.policy")),
             "use one of the two");
     }
     if (!rewrites) {
@@ -145,7 +145,7 @@ class Checks : CheckedSpec {
                                  : "weights that are stored in " + precision.policy));
     }
     if (pure) {
-      warn(k_half_weights_asked,
+      warn(k_half_weights_requested,
            "precision.policy",
            fmt::format("keeps the weights in {0} too; mixed_{0} keeps them in float32",
                        precision.policy));
@@ -162,24 +162,24 @@ class Checks : CheckedSpec {
     const bool none = scale.mode == LossScaleMode::none;
     const auto idle = [&](std::string_view key, bool changed) {
       const std::string setting = fmt::format("precision.loss_scale.{}", key);
-      if (!changed || !given(setting)) return;
+      if (!changed || !is_set(setting)) return;
       warn(k_idle_initial_scale,
            setting,
            fmt::format("has no effect with mode: {}", none ? "none" : "fixed"));
     };
-    const LossScaleSpec usual;
+    const LossScaleSpec defaults;
     if (none || scale.mode == LossScaleMode::fixed) {
-      idle("growth_factor", scale.growth_factor != usual.growth_factor);
-      idle("growth_steps", scale.growth_steps != usual.growth_steps);
-      idle("backoff_factor", scale.backoff_factor != usual.backoff_factor);
-      idle("min", scale.min != usual.min);
-      idle("max", scale.max != usual.max);
-      idle("hysteresis", scale.hysteresis != usual.hysteresis);
-      idle("on_overflow", scale.on_overflow != usual.on_overflow);
-      idle("max_consecutive_skips", scale.max_consecutive_skips != usual.max_consecutive_skips);
+      idle("growth_factor", scale.growth_factor != defaults.growth_factor);
+      idle("growth_steps", scale.growth_steps != defaults.growth_steps);
+      idle("backoff_factor", scale.backoff_factor != defaults.backoff_factor);
+      idle("min", scale.min != defaults.min);
+      idle("max", scale.max != defaults.max);
+      idle("hysteresis", scale.hysteresis != defaults.hysteresis);
+      idle("on_overflow", scale.on_overflow != defaults.on_overflow);
+      idle("max_consecutive_skips", scale.max_consecutive_skips != defaults.max_consecutive_skips);
     }
     if (none) {
-      idle("initial", scale.initial != usual.initial);
+      idle("initial", scale.initial != defaults.initial);
       return;
     }
     int exponent = 0;
@@ -191,13 +191,13 @@ class Checks : CheckedSpec {
     if (scale.mode == LossScaleMode::fixed) return;
     if (scale.max && initial > *scale.max) {
       error(
-          given(path) ? path : "precision.loss_scale.max",
+          is_set(path) ? path : "precision.loss_scale.max",
           fmt::format(
               "the initial scale, {}, is above max, {}", shortest(initial), shortest(*scale.max)));
     }
     if (scale.min && initial < *scale.min) {
       error(
-          given(path) ? path : "precision.loss_scale.min",
+          is_set(path) ? path : "precision.loss_scale.min",
           fmt::format(
               "the initial scale, {}, is below min, {}", shortest(initial), shortest(*scale.min)));
     }
@@ -208,7 +208,7 @@ class Checks : CheckedSpec {
     for (std::size_t i = 0; i < spec_.precision.overrides.size(); ++i) {
       const std::string& match = spec_.precision.overrides[i].match;
       const std::string path = item_path("precision.overrides", i) + ".match";
-      if (!given(path)) continue;
+      if (!is_set(path)) continue;
       if (match.empty()) error(path, "must name a layer");
       if (!match.starts_with(k_regex)) continue;
       const Pattern pattern(match.substr(k_regex.size()));
@@ -242,7 +242,7 @@ class Checks : CheckedSpec {
     const std::vector<std::string>& metrics = spec_.metrics;
     for (std::size_t i = 0; i < metrics.size(); ++i) {
       if (contains(std::span(metrics).first(i), metrics[i])) {
-        error("metrics", fmt::format("'{}' stands twice", metrics[i]));
+        error("metrics", fmt::format("'{}' is listed twice", metrics[i]));
       }
     }
   }
@@ -256,7 +256,7 @@ class Checks : CheckedSpec {
       message += ": data.validation_split is 0";
     }
     // An error of a defaulted monitor is reported at the section that needs it.
-    const bool monitor = path == "training.early_stopping.monitor" && !given(path);
+    const bool monitor = path == "training.early_stopping.monitor" && !is_set(path);
     error(monitor ? "training.early_stopping" : path, std::move(message), choices(metric, known));
   }
 

@@ -146,7 +146,7 @@ std::string describe(const Node& node) {
     case Node::Kind::scalar:
       break;
   }
-  const std::string text = shortened(node.text, k_longest_value_shown);
+  const std::string text = truncated(node.text, k_longest_value_shown);
   if (node.quoted) return fmt::format("the string \"{}\"", text);
   return parse_decimal(node.text) ? text : fmt::format("'{}'", text);
 }

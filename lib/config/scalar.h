@@ -1,6 +1,6 @@
 #pragma once
 // Conversion of a scalar's text to the type of the field that reads it. YAML's own type resolution
-// (`no` is false, `010` is eight, `1e3` is text) plays no part.
+// (`no` is false, `010` is eight, `1e3` is text) is not used.
 
 #include <cstdint>
 #include <optional>
@@ -17,7 +17,7 @@ struct Parsed {
   std::string wrong;
 };
 
-/// `5`, `-3`, `1e3`, `12.0`: any decimal number that is whole and fits in 64 bits.
+/// `5`, `-3`, `1e3`, `12.0`: any decimal number with an integral value that fits in 64 bits.
 Parsed<std::int64_t> to_integer(const Node& node);
 
 /// A finite decimal number or a fraction of two: `1e-5`, `.5`, `1/255`.

@@ -24,29 +24,29 @@ Json number(double value) {
   return whole ? Json(static_cast<std::int64_t>(value)) : Json(value);
 }
 
-void add_bounds(Json& schema, const FieldOptions& about) {
-  if (std::isfinite(about.min)) schema["minimum"] = number(about.min);
-  if (std::isfinite(about.max)) schema["maximum"] = number(about.max);
-  if (about.above) schema["exclusiveMinimum"] = number(*about.above);
-  if (about.below) schema["exclusiveMaximum"] = number(*about.below);
+void add_bounds(Json& schema, const FieldOptions& options) {
+  if (std::isfinite(options.min)) schema["minimum"] = number(options.min);
+  if (std::isfinite(options.max)) schema["maximum"] = number(options.max);
+  if (options.above) schema["exclusiveMinimum"] = number(*options.above);
+  if (options.below) schema["exclusiveMaximum"] = number(*options.below);
 }
 
 Json plain_schema(const bool*, const FieldOptions&) { return {{"type", "boolean"}}; }
 Json plain_schema(const std::string*, const FieldOptions&) { return {{"type", "string"}}; }
-Json plain_schema(const std::int64_t*, const FieldOptions& about) {
+Json plain_schema(const std::int64_t*, const FieldOptions& options) {
   Json schema{{"type", {"integer", "string"}}, {"pattern", k_integer_pattern}};
-  add_bounds(schema, about);
+  add_bounds(schema, options);
   return schema;
 }
-Json plain_schema(const double*, const FieldOptions& about) {
+Json plain_schema(const double*, const FieldOptions& options) {
   Json schema{{"type", {"number", "string"}}, {"pattern", k_number_pattern}};
-  add_bounds(schema, about);
+  add_bounds(schema, options);
   return schema;
 }
 
 template <class T>
-Json array_schema(const FieldOptions& about) {
-  return {{"type", "array"}, {"items", plain_schema(static_cast<const T*>(nullptr), about)}};
+Json array_schema(const FieldOptions& options) {
+  return {{"type", "array"}, {"items", plain_schema(static_cast<const T*>(nullptr), options)}};
 }
 
 Json enum_schema(std::span<const std::string_view> words) {
@@ -93,7 +93,7 @@ void each_property(Json& schema, const Visit& visit) {
 /// Replaces equal properties of `definitions` (the `$defs` of a schema) by references to one
 /// definition named after the first of them. Descriptions and defaults stay with each property.
 void share_repeated(Json& definitions) {
-  constexpr std::size_t k_min_bytes = 60;  // a reference takes about as much
+  constexpr std::size_t k_min_bytes = 60;  // a reference takes options as much
   const auto essence = [](const Json& property) {
     Json rest = property;
     rest.erase("description");
@@ -139,48 +139,48 @@ Json with_default(Json schema, Json value) {
 }
 
 template <class T>
-Json schema_of(const T& value, const FieldOptions& about) {
-  return with_default(plain_schema(&value, about), value);
+Json schema_of(const T& value, const FieldOptions& options) {
+  return with_default(plain_schema(&value, options), value);
 }
-Json schema_of(double value, const FieldOptions& about) {
-  return with_default(plain_schema(&value, about), number(value));
+Json schema_of(double value, const FieldOptions& options) {
+  return with_default(plain_schema(&value, options), number(value));
 }
 Json schema_of(DType value, const FieldOptions&) {
   return with_default(enum_of_dtypes(), name(value));
 }
 template <std::size_t n>
-Json schema_of(const std::array<std::int64_t, n>& value, const FieldOptions& about) {
-  const Json one = plain_schema(value.data(), about);
+Json schema_of(const std::array<std::int64_t, n>& value, const FieldOptions& options) {
+  const Json one = plain_schema(value.data(), options);
   Json all{{"type", "array"}, {"items", one}, {"minItems", n}, {"maxItems", n}};
   return with_default({{"oneOf", {one, std::move(all)}}}, value);
 }
 template <class T>
-Json schema_of(const std::vector<T>& value, const FieldOptions& about) {
-  return with_default(array_schema<T>(about), value);
+Json schema_of(const std::vector<T>& value, const FieldOptions& options) {
+  return with_default(array_schema<T>(options), value);
 }
-Json schema_of(const std::vector<std::string>& value, const FieldOptions& about) {
+Json schema_of(const std::vector<std::string>& value, const FieldOptions& options) {
   const Json one{{"type", "string"}};
-  return with_default({{"oneOf", {one, array_schema<std::string>(about)}}}, value);
+  return with_default({{"oneOf", {one, array_schema<std::string>(options)}}}, value);
 }
-Json schema_of(const std::vector<NamedNumber>&, const FieldOptions& about) {
+Json schema_of(const std::vector<NamedNumber>&, const FieldOptions& options) {
   return {{"type", {"object", "null"}},
-          {"additionalProperties", plain_schema(static_cast<const double*>(nullptr), about)}};
+          {"additionalProperties", plain_schema(static_cast<const double*>(nullptr), options)}};
 }
-Json schema_of(const std::vector<NamedExtents>&, const FieldOptions& about) {
-  return {{"type", "object"}, {"additionalProperties", array_schema<std::int64_t>(about)}};
+Json schema_of(const std::vector<NamedExtents>&, const FieldOptions& options) {
+  return {{"type", "object"}, {"additionalProperties", array_schema<std::int64_t>(options)}};
 }
-Json schema_of(const std::vector<NamedWords>&, const FieldOptions& about) {
-  Json words = schema_of(std::vector<std::string>(), about);
+Json schema_of(const std::vector<NamedStrings>&, const FieldOptions& options) {
+  Json words = schema_of(std::vector<std::string>(), options);
   words.erase("default");
   const Json map{{"type", "object"}, {"additionalProperties", words}};
   return with_default({{"anyOf", {words, map}}}, Json::array());
 }
 template <class T>
-Json schema_of(const std::optional<T>& value, const FieldOptions& about) {
-  return with_default(or_null(plain_schema(static_cast<const T*>(nullptr), about)),
+Json schema_of(const std::optional<T>& value, const FieldOptions& options) {
+  return with_default(or_null(plain_schema(static_cast<const T*>(nullptr), options)),
                       value ? Json(*value) : Json(nullptr));
 }
-Json schema_of(const WordRef& word, const FieldOptions&) {
+Json schema_of(const ChoiceRef& word, const FieldOptions&) {
   Json schema = enum_schema(word.names);
   if (word.nullable) schema = or_null(std::move(schema));
   return with_default(std::move(schema), word.value ? Json(word.names[*word.value]) : Json());
@@ -199,18 +199,18 @@ class SchemaWriter final : public Fields {
     return schema.dump(1) + "\n";
   }
 
-  void visit(std::string_view name, FieldRef field, const FieldOptions& about) override {
+  void visit(std::string_view name, FieldRef field, const FieldOptions& options) override {
     Json schema = std::visit(
         [&](const auto* value) {
           if constexpr (requires { named_schema(name, *value); }) {
             return named_schema(name, *value);
           } else {
-            return schema_of(*value, about);
+            return schema_of(*value, options);
           }
         },
         field);
-    if (about.by_name) {
-      const Json usual = schema.contains("default") ? schema["default"] : Json();
+    if (options.by_name) {
+      const Json default_value = schema.contains("default") ? schema["default"] : Json();
       schema.erase("default");
       Json entry = schema;
       if (std::holds_alternative<const TypedRef*>(field)) {
@@ -218,16 +218,17 @@ class SchemaWriter final : public Fields {
       }
       const Json map{{"type", "object"}, {"minProperties", 1}, {"additionalProperties", entry}};
       schema = {{"anyOf", {schema, map}}};
-      if (!usual.is_null()) schema["default"] = usual;
+      if (!default_value.is_null()) schema["default"] = default_value;
     }
-    add(name, std::move(schema), about);
+    add(name, std::move(schema), options);
   }
 
  protected:
   bool begin_section(std::string_view name,
                      std::optional<bool>,
-                     const FieldOptions& about) override {
-    levels_.push_back({.name = std::string(name), .about = about, .optional = !about.required});
+                     const FieldOptions& options) override {
+    levels_.push_back(
+        {.name = std::string(name), .options = options, .optional = !options.required});
     return true;
   }
 
@@ -237,27 +238,28 @@ class SchemaWriter final : public Fields {
       element_ = std::move(level.object);
       return;
     }
-    const FieldOptions& about = level.about;
-    const std::string bare(about.bare);
-    Json words = bare.empty() ? Json() : level.object["properties"][bare];
+    const FieldOptions& options = level.options;
+    const std::string shorthand_key(options.shorthand_key);
+    Json words = shorthand_key.empty() ? Json() : level.object["properties"][shorthand_key];
     Json schema = level.optional ? or_null(std::move(level.object)) : std::move(level.object);
-    if (!bare.empty()) {
+    if (!shorthand_key.empty()) {
       words.erase("default");
       words.erase("description");
       Json any = Json::array();
       any.push_back(std::move(words));
-      if (about.bare_number) any.push_back(plain_schema(static_cast<const double*>(nullptr), {}));
-      if (!about.bare_pattern.empty()) {
-        any.push_back({{"type", "string"}, {"pattern", about.bare_pattern}});
+      if (options.shorthand_number)
+        any.push_back(plain_schema(static_cast<const double*>(nullptr), {}));
+      if (!options.shorthand_pattern.empty()) {
+        any.push_back({{"type", "string"}, {"pattern", options.shorthand_pattern}});
       }
       any.push_back(std::move(schema));
       schema = {{"anyOf", std::move(any)}};
     }
-    add(level.name, std::move(schema), about);
+    add(level.name, std::move(schema), options);
   }
 
-  std::size_t begin_list(std::string_view name, std::size_t, const FieldOptions& about) override {
-    begin_section(name, std::nullopt, about);
+  std::size_t begin_list(std::string_view name, std::size_t, const FieldOptions& options) override {
+    begin_section(name, std::nullopt, options);
     return 1;
   }
 
@@ -265,23 +267,23 @@ class SchemaWriter final : public Fields {
 
   void end_list() override {
     const Level level = close();
-    add(level.name, {{"type", "array"}, {"items", std::move(element_)}}, level.about);
+    add(level.name, {{"type", "array"}, {"items", std::move(element_)}}, level.options);
   }
 
  private:
   struct Level {
     Json object = open_object();
     std::string name{};
-    FieldOptions about{};
+    FieldOptions options{};
     bool optional = false;
   };
 
-  void add(std::string_view name, Json schema, const FieldOptions& about) {
+  void add(std::string_view name, Json schema, const FieldOptions& options) {
     Json& object = levels_.back().object;
     Json property = Json::object();
-    if (!about.doc.empty()) property["description"] = about.doc;
+    if (!options.doc.empty()) property["description"] = options.doc;
     property.update(schema);
-    if (about.required) {
+    if (options.required) {
       object["required"].push_back(name);
       property.erase("default");
     }

@@ -17,8 +17,8 @@ class CheckedSpec {
   CheckedSpec(RunSpec& spec, Diagnostics& diagnostics) : spec_(spec), diagnostics_(diagnostics) {}
 
  protected:
-  /// Whether the config gives a value other than null at this path.
-  bool given(std::string_view path) const {
+  /// Whether the config has a value other than null at this path.
+  bool is_set(std::string_view path) const {
     const Node* node = find_path(spec_.source, path);
     return node != nullptr && node->kind != Node::Kind::null;
   }
@@ -28,8 +28,8 @@ class CheckedSpec {
     return node != nullptr && node->kind == Node::Kind::map;
   }
 
-  /// The position of a path for use inside a sentence: "a.yaml:3:5", "--policy mixed_float16".
-  std::string place(std::string_view path) const {
+  /// The location of a path for use inside a message: "a.yaml:3:5", "--policy mixed_float16".
+  std::string location(std::string_view path) const {
     Where where = spec_.where(path);
     where.path.clear();
     return to_string(where);

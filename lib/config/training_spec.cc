@@ -175,7 +175,7 @@ void TrainingSpec::fields(Fields& f) {
   f.field("time_limit",
           time_limit,
           {.doc = "Training ends with a checkpoint and exit code 75 before the process is this "
-                  "old; --resume auto goes on from it. null: the limit is that of the Slurm job, "
+                  "old; --resume auto continues from it. null: the limit is that of the Slurm job, "
                   "if stop_before_time_limit asks for it. [minutes]",
            .above = 0});
   f.field(
@@ -210,8 +210,9 @@ void ReportSpec::fields(Fields& f) {
   f.field("tensorboard",
           tensorboard,
           {.doc = "Whether a TensorBoard event file is written, with points by step and epoch."});
-  f.section(
-      "numerics", numerics, {.doc = "Statistics of tensors on sampled steps.", .bare = "mode"});
+  f.section("numerics",
+            numerics,
+            {.doc = "Statistics of tensors on sampled steps.", .shorthand_key = "mode"});
 }
 
 void DeviceSpec::fields(Fields& f) {

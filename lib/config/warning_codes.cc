@@ -10,7 +10,7 @@ constexpr std::array k_codes{
     WarningCode{k_idle_rewrite_setting,
                 "A setting of the automatic rewrite is given, but nothing is rewritten.",
                 "Give precision.rewrite: auto, or leave the setting out."},
-    WarningCode{k_half_weights_asked,
+    WarningCode{k_half_weights_requested,
                 "The policy stores the weights in 16 bits too, where small updates are lost.",
                 "Use mixed_float16 or mixed_bfloat16, which keep the weights in float32."},
     WarningCode{
@@ -44,21 +44,22 @@ constexpr std::array k_codes{
                 "The loss takes scores, and the model ends in a softmax or sigmoid.",
                 "Leave out from_logits, or the activation of the last layer."},
     WarningCode{k_other_precision,
-                "The config given beside a run has another precision than the run had.",
+                "The config given with a run has another precision than the run.",
                 "Leave the config out to use that of the run."},
-    WarningCode{k_fallback_taken,
+    WarningCode{k_fallback_used,
                 "A device or an arithmetic that was asked for cannot be had here, and "
                 "--allow-fallback lets the run go on with another; the report names both.",
                 "Use a machine that has it, or ask for what is used."},
     WarningCode{k_many_threads,
                 "There are more threads than processors, so that they wait for each other.",
                 "Leave device.threads out to use all processors that the process may use."},
-    WarningCode{k_shuffled_state,
-                "A stateful layer goes on from the batch before, but the samples are shuffled, so "
-                "that a sample begins with the state of an unrelated one.",
-                "Give data.streams: true where the samples are consecutive windows, or "
-                "data.shuffle: false where they are in the order that the layer needs."},
-    WarningCode{k_samples_left_out,
+    WarningCode{
+        k_shuffled_state,
+        "A stateful layer continues from the previous batch, but the samples are shuffled, so "
+        "that a sample begins with the state of an unrelated one.",
+        "Give data.streams: true where the samples are consecutive windows, or "
+        "data.shuffle: false where they are in the order that the layer needs."},
+    WarningCode{k_samples_skipped,
                 "data.streams cuts the training samples into as many streams as a batch has "
                 "samples, all of one length, and the samples behind them are in no batch.",
                 "Give a training.batch_size that divides the number of training samples, or expect "
@@ -101,7 +102,7 @@ constexpr std::array k_codes{
                 "float32 copy.",
                 "Give it a mixed policy."},
     WarningCode{k_padded_extent,
-                "An extent is no multiple of what the matrix unit works in and is padded.",
+                "An extent is not a multiple of the matrix unit's block and is padded.",
                 "Round units, filters or the batch size up, where the padding adds more than some "
                 "per cent."},
     WarningCode{k_little_work,
@@ -133,17 +134,18 @@ constexpr std::array k_codes{
     WarningCode{k_few_steps_timed,
                 "The step time rests on few steps.",
                 "Train for more steps, or measure with `halfstep bench`."},
-    WarningCode{k_other_machine,
-                "A resumed run goes on on another device, instruction set or number of threads, so "
-                "that its bits differ from those of a run that was never stopped.",
-                "Resume on a machine of the same kind where the bits matter."},
+    WarningCode{
+        k_other_machine,
+        "A resumed run continues on another device, instruction set or number of threads, so "
+        "that its bits differ from those of a run that was never stopped.",
+        "Resume on a machine of the same kind where the bits matter."},
     WarningCode{k_random_samples,
                 "The data of a benchmark are not here, so that it measures on random samples of "
                 "the model's shapes.",
                 "Give the data, or `bench --synthetic` where random samples are meant."},
     WarningCode{
         k_idle_end,
-        "The updates of all steps were left out from some step to the end of training: for a whole "
+        "The updates of all steps were skipped from some step to the end of training: for a whole "
         "epoch, or for many steps although the loss scale was at its minimum.",
         "Lower the learning rate or precision.loss_scale.min, or keep the layer that overflows in "
         "float32; precision.loss_scale.max_consecutive_skips ends such a run."},

@@ -25,7 +25,7 @@ const WarningCode& warning_code(std::string_view code);
 
 // The codes, by subject.
 inline constexpr std::string_view k_idle_rewrite_setting = "W101";
-inline constexpr std::string_view k_half_weights_asked = "W102";
+inline constexpr std::string_view k_half_weights_requested = "W102";
 inline constexpr std::string_view k_idle_initial_scale = "W103";
 inline constexpr std::string_view k_rounding_scale = "W104";
 inline constexpr std::string_view k_idle_variable = "W105";
@@ -35,10 +35,10 @@ inline constexpr std::string_view k_replaced_dtype = "W112";
 inline constexpr std::string_view k_loss_gets_scores = "W113";
 inline constexpr std::string_view k_loss_gets_probabilities = "W114";
 inline constexpr std::string_view k_other_precision = "W115";
-inline constexpr std::string_view k_fallback_taken = "W116";
+inline constexpr std::string_view k_fallback_used = "W116";
 inline constexpr std::string_view k_many_threads = "W117";
 inline constexpr std::string_view k_shuffled_state = "W118";
-inline constexpr std::string_view k_samples_left_out = "W119";
+inline constexpr std::string_view k_samples_skipped = "W119";
 inline constexpr std::string_view k_idle_state_setting = "W120";
 inline constexpr std::string_view k_untrained_weights = "W121";
 inline constexpr std::string_view k_infinite_input = "W122";

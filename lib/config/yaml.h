@@ -33,6 +33,6 @@ std::string emit_yaml(const Node& map, bool origins = false);
 
 /// Whether YAML 1.1 or 1.2 would resolve this plain scalar to another type than string: a number, a
 /// boolean, null, a date.
-bool yaml_guesses(std::string_view text);
+bool resolves_to_non_string(std::string_view text);
 
 }  // namespace halfstep::config

@@ -15,7 +15,7 @@ constexpr std::string_view k_indicators = "-?:,[]{}#&*!|>'\"%@`";
 
 /// Whether a character must be escaped: YAML forbids or normalizes it, or a terminal interprets it.
 bool is_odd(char32_t character) {
-  return is_steering(character) || character == 0xFEFF || character == 0xFFFE ||
+  return is_terminal_control(character) || character == 0xFEFF || character == 0xFFFE ||
          character == 0xFFFF;
 }
 
@@ -68,14 +68,14 @@ std::string in_quotes(std::string_view text) {
 }
 
 std::string key_text(const std::string& key) {
-  const bool plain = is_plain(key, true) && !yaml_guesses(key) && key != "<<";
+  const bool plain = is_plain(key, true) && !resolves_to_non_string(key) && key != "<<";
   return plain ? key : in_quotes(key);
 }
 
 std::string scalar_text(const Node& node, bool in_flow) {
   if (node.kind == Node::Kind::null) return "null";
   const std::string text = escape_interpolation(node.text);
-  const bool plain = is_plain(text, in_flow) && !(node.quoted && yaml_guesses(text));
+  const bool plain = is_plain(text, in_flow) && !(node.quoted && resolves_to_non_string(text));
   return plain ? text : in_quotes(text);
 }
 
@@ -156,7 +156,7 @@ class Emitter {
 
 }  // namespace
 
-bool yaml_guesses(std::string_view text) {
+bool resolves_to_non_string(std::string_view text) {
   constexpr std::array<std::string_view, 11> k_words{
       "", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n"};
   if (contains(k_words, lower_case(text))) return true;

@@ -84,7 +84,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (root_) {
-      reject(place(mark),
+      reject(location(mark),
              "a second document starts here, by '---' or by its indentation; a config is one "
              "document");
     }
@@ -93,7 +93,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     Node node;
-    node.where = place(mark);
+    node.where = location(mark);
     // An absent value is found only at the next token; the position of the key is more useful.
     if (!open_.empty() && open_.back().key && mark.line + 1 != open_.back().key->where.line) {
       node.where = open_.back().key->where;
@@ -105,7 +105,7 @@ class TreeBuilder final : public YAML::EventHandler {
                 const std::string& tag,
                 YAML::anchor_t anchor,
                 const std::string& value) override {
-    Node node = Node::scalar(value, place(mark));
+    Node node = Node::scalar(value, location(mark));
     node.quoted = tag == "!" || is_text_tag(tag, node.where);
     if (tag == "!") last_quoted_ = node.where;
     add(std::move(node), anchor);
@@ -113,9 +113,9 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) reject(place(mark), "an alias stands inside its own anchor");
-    count(size_of_tree(found->second), place(mark));
-    attach(found->second, place(mark));
+    if (found == anchors_.end()) reject(location(mark), "an alias is inside its own anchor");
+    count(size_of_tree(found->second), location(mark));
+    attach(found->second, location(mark));
   }
 
   void OnSequenceStart(const YAML::Mark& mark,
@@ -153,7 +153,9 @@ class TreeBuilder final : public YAML::EventHandler {
     int merge_line = 0;                          ///< of `<<`
   };
 
-  Where place(const YAML::Mark& mark) const { return {file_, mark.line + 1, mark.column + 1, {}}; }
+  Where location(const YAML::Mark& mark) const {
+    return {file_, mark.line + 1, mark.column + 1, {}};
+  }
 
   /// Whether a scalar's tag makes it text; other tags mean nothing here.
   static bool is_text_tag(const std::string& tag, const Where& where) {
@@ -161,7 +163,7 @@ class TreeBuilder final : public YAML::EventHandler {
     if (tag == "tag:yaml.org,2002:str") return true;
     reject(where,
            fmt::format("the tag '{}' has no meaning in a config",
-                       shortened(tag, k_longest_name_shown)));
+                       truncated(tag, k_longest_name_shown)));
   }
 
   void count(const Size& size, const Where& where) {
@@ -180,7 +182,7 @@ class TreeBuilder final : public YAML::EventHandler {
              const YAML::Mark& mark,
              const std::string& tag,
              YAML::anchor_t anchor) {
-    const Where where = place(mark);
+    const Where where = location(mark);
     if (tag != "!") is_text_tag(tag.starts_with("tag:yaml.org,2002:") ? "" : tag, where);
     if (open_.size() >= static_cast<std::size_t>(limits_.depth)) {
       reject(where, fmt::format("the config is nested more than {} deep", limits_.depth));
@@ -255,7 +257,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void report_duplicate(const Key& key, int first_line) {
     diagnostics_.error(key.where,
                        fmt::format("duplicate key '{}' (first at line {})",
-                                   shortened(key.text, k_longest_name_shown),
+                                   truncated(key.text, k_longest_name_shown),
                                    first_line));
   }
 

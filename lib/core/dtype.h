@@ -57,8 +57,8 @@ bool is_half(DType dtype);
 
 bool is_quantized(DType dtype);
 
-/// Distance from 1 to the next number: 2^-10 (float16), 2^-7 (bfloat16), 2^-23, 2^-52.
-/// Errors: InternalError for a dtype that is not floating.
+/// Machine epsilon, the distance from 1 to the next value: 2^-10 (float16), 2^-7 (bfloat16), 2^-23,
+/// 2^-52. Errors: InternalError for a dtype that is not floating.
 double epsilon(DType dtype);
 
 /// Largest finite number. Errors: InternalError for a dtype that is not floating.

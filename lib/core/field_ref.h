@@ -1,5 +1,5 @@
 #pragma once
-// References to the fields of a struct by their type, as visitors get them (core/fields.h).
+// Typed references to the fields of a struct, as passed to visitors (core/fields.h).
 
 #include <cstddef>
 #include <cstdint>
@@ -19,42 +19,42 @@ class Fields;
 /// elements.
 struct FieldOptions {
   std::string_view doc = {};
-  std::string_view each = {};  ///< an element
+  std::string_view each = {};  ///< doc of an element
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
-  std::size_t most = 0;            ///< elements; 0: any number
-  bool may_lack = false;           ///< files of earlier versions do not have it
-  bool left_out = false;           ///< an optional: absent without a value, and never null
-  bool bare = false;               ///< a list: one element may be written without its list
-  std::string_view key = {};       ///< a map: has this key always
-  std::string_view key_doc = {};   ///< of that key's value
-  std::string_view old_name = {};  ///< in the state of a run (train/progress.h)
-  bool utc = false;                ///< a text: empty, or a time as utc_now() writes it
+  std::size_t max_elements = 0;    ///< of a list; 0: unlimited
+  bool optional = false;           ///< may be missing in files of earlier versions
+  bool omitted = false;            ///< an optional without a value is omitted, not null
+  bool allow_scalar = false;       ///< a list of one element may be written as the element
+  std::string_view key = {};       ///< a key that the map always has
+  std::string_view key_doc = {};   ///< doc of that key's value
+  std::string_view old_name = {};  ///< name in the state of a run (train/progress.h)
+  bool utc = false;                ///< a string: empty, or a time in the format of utc_now()
 };
 
-/// A number that need not be finite: JSON has null for it. An optional double is null without a
-/// value as well.
+/// A number that may be NaN or infinite, which JSON has as null. An optional double is also null
+/// without a value.
 struct MeasureRef {
   double* value;
 };
 
-/// A string that is null when empty.
+/// A string that JSON has as null when it is empty.
 struct TextOrNullRef {
   std::string* value;
 };
 
-/// A string that is one of some words.
-struct WordRef {
+/// A string with a fixed set of values.
+struct OneOfRef {
   std::string* value;
   std::span<const std::string_view> words;
 };
 
-/// A member that is the same in every file.
+/// A member with the same value in every file.
 struct ConstantRef {
   std::variant<std::int64_t, std::string_view> value;
 };
 
-/// JSON without a description; an object where `object` is set.
+/// JSON of any structure; an object where `object` is set.
 struct JsonRef {
   nlohmann::ordered_json* value;
   bool object = false;
@@ -99,7 +99,7 @@ using FieldRef = std::variant<bool*,
                               std::string*,
                               MeasureRef,
                               TextOrNullRef,
-                              WordRef,
+                              OneOfRef,
                               ConstantRef,
                               JsonRef,
                               EnumRef,

@@ -1,5 +1,5 @@
 #pragma once
-// Which C++ types can be fields (core/fields.h), and how visitors reach their elements.
+// The C++ types that can be fields (core/fields.h), and the access of visitors to their elements.
 
 #include <array>
 #include <concepts>

@@ -1,6 +1,6 @@
 #pragma once
-// One description of a struct, from which its JSON, the reader of that JSON, its JSON Schema and
-// its comparison with another follow. A struct S that is described has a member
+// Reflection of structs: one declaration of the fields serves JSON output, JSON input, JSON Schema
+// and comparison. A struct S with this reflection has a member
 //
 //     void fields(Fields& f) { f("loss_scale", loss_scale, "factor; null without scaling"); ... }
 //
@@ -46,11 +46,11 @@ class Fields {
   void text_or_null(std::string_view name, std::string& value, std::string_view doc) {
     visit(name, TextOrNullRef{&value}, {.doc = doc});
   }
-  void word(std::string_view name,
-            std::string& value,
-            std::span<const std::string_view> words,
-            std::string_view doc) {
-    visit(name, WordRef{&value, words}, {.doc = doc});
+  void one_of(std::string_view name,
+              std::string& value,
+              std::span<const std::string_view> words,
+              std::string_view doc) {
+    visit(name, OneOfRef{&value, words}, {.doc = doc});
   }
   void constant(std::string_view name, std::int64_t value, std::string_view doc) {
     visit(name, ConstantRef{value}, {.doc = doc});

@@ -150,14 +150,14 @@ void sync_path(const std::string& path) {
   if (::fsync(file.get()) != 0) fail(path, "flush");
 }
 
-std::string read_file(const std::string& path, std::size_t most, ErrorKind kind) {
+std::string read_file(const std::string& path, std::size_t max_bytes, ErrorKind kind) {
   const Descriptor file(path, O_RDONLY | O_CLOEXEC);
   if (file.get() < 0) fail(path, "open", kind);
   std::string text;
   std::array<char, 65536> block;
-  while (text.size() < most) {
+  while (text.size() < max_bytes) {
     const ssize_t got =
-        ::read(file.get(), block.data(), std::min(block.size(), most - text.size()));
+        ::read(file.get(), block.data(), std::min(block.size(), max_bytes - text.size()));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(path, "read", kind);
     if (got == 0) break;

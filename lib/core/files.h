@@ -1,5 +1,5 @@
 #pragma once
-// Reading whole files, and writing them so that they are complete or absent.
+// Reading of complete files, and atomic writing.
 
 #include <cstddef>
 #include <cstdint>
@@ -35,25 +35,25 @@ class OutputFile {
   void open_temporary();
   void discard();
 
-  std::string path_;       ///< as given, for messages
+  std::string path_;       ///< as passed to the constructor, for messages
   std::string target_;     ///< with symbolic links resolved
   std::string temporary_;  ///< "" when the target is written through
   int descriptor_ = -1;
 };
 
-/// Writes `text` to `path` by way of an OutputFile. Errors: as OutputFile.
+/// Writes `text` to `path` through an OutputFile. Errors: as OutputFile.
 void write_file_atomically(const std::string& path, std::string_view text);
 
-/// Creates a folder and those above it; whether it was not there. Errors: UserError(data).
+/// Creates a folder and its parents; returns whether it was created. Errors: UserError(data).
 bool make_folder(const std::string& path);
 
 /// Flushes a file or directory to the disk. Errors: UserError(data).
 void sync_path(const std::string& path);
 
-/// The whole file, or its first `most` bytes. A FIFO is read to its end.
+/// The content of a file, or its first `max_bytes` bytes. A FIFO is read to its end.
 /// Errors: UserError of `kind`, where the file cannot be opened or read.
 std::string read_file(const std::string& path,
-                      std::size_t most = SIZE_MAX,
+                      std::size_t max_bytes = SIZE_MAX,
                       ErrorKind kind = ErrorKind::data);
 
 }  // namespace halfstep

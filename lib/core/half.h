@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include "core/dtype.h"
 
@@ -79,40 +80,17 @@ struct bfloat16 {
   }
 };
 
-/// The C++ type that stores a dtype; see dispatch_floating.
+/// The dtype that a C++ type stores; see dispatch_floating.
 template <class T>
-constexpr DType dtype_of();
-template <>
-constexpr DType dtype_of<float>() {
-  return DType::float32;
-}
-template <>
-constexpr DType dtype_of<double>() {
-  return DType::float64;
-}
-template <>
-constexpr DType dtype_of<float16>() {
-  return DType::float16;
-}
-template <>
-constexpr DType dtype_of<bfloat16>() {
-  return DType::bfloat16;
-}
-template <>
-constexpr DType dtype_of<std::int32_t>() {
-  return DType::int32;
-}
-template <>
-constexpr DType dtype_of<std::int64_t>() {
-  return DType::int64;
-}
-template <>
-constexpr DType dtype_of<std::uint8_t>() {
-  return DType::uint8;
-}
-template <>
-constexpr DType dtype_of<bool>() {
-  return DType::boolean;
+constexpr DType dtype_of() {
+  if constexpr (std::is_same_v<T, float>) return DType::float32;
+  if constexpr (std::is_same_v<T, double>) return DType::float64;
+  if constexpr (std::is_same_v<T, float16>) return DType::float16;
+  if constexpr (std::is_same_v<T, bfloat16>) return DType::bfloat16;
+  if constexpr (std::is_same_v<T, std::int32_t>) return DType::int32;
+  if constexpr (std::is_same_v<T, std::int64_t>) return DType::int64;
+  if constexpr (std::is_same_v<T, std::uint8_t>) return DType::uint8;
+  if constexpr (std::is_same_v<T, bool>) return DType::boolean;
 }
 
 }  // namespace halfstep

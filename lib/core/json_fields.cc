@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "core/json_field_parts.h"
+#include "core/json_field_common.h"
 
 namespace halfstep {
 namespace {
@@ -19,8 +19,8 @@ Nonfinite kind_of(double value) {
 
 Json real(double value, const JsonFormat& format) {
   if (std::isfinite(value)) return value;
-  if (!format.nonfinite_words) return nullptr;
-  return k_nonfinite_words[static_cast<std::size_t>(kind_of(value))];
+  if (!format.nonfinite_strings) return nullptr;
+  return k_nonfinite_strings[static_cast<std::size_t>(kind_of(value))];
 }
 
 class Writer final : public Fields {
@@ -30,7 +30,7 @@ class Writer final : public Fields {
 
   void visit(std::string_view name, FieldRef field, const FieldOptions& options) override {
     if (const auto* optional = std::get_if<OptionalRef>(&field)) {
-      if (options.left_out && !optional->ops->has(optional->value)) return;
+      if (options.omitted && !optional->ops->has(optional->value)) return;
     }
     add(name_in(name, options, format_), write_json(field, format_));
   }
@@ -142,7 +142,7 @@ std::string_view type_of(const FieldRef& field) {
                                [](const MapRef&) { return "object"; },
                                [](const std::string*) { return "string"; },
                                [](const TextOrNullRef&) { return "string"; },
-                               [](const WordRef&) { return "string"; },
+                               [](const OneOfRef&) { return "string"; },
                                [](const EnumRef&) { return "string"; },
                                [](const auto*) { return "integer"; }},
                     field);
@@ -153,9 +153,9 @@ bool is_nullable(const FieldRef& field) {
          std::holds_alternative<TextOrNullRef>(field);
 }
 
-std::span<const std::string_view> names_of(Nonfinite) { return k_nonfinite_words; }
+std::span<const std::string_view> names_of(Nonfinite) { return k_nonfinite_strings; }
 
-std::string shown(const Json& value) {
+std::string repr(const Json& value) {
   constexpr std::size_t k_max = 60;
   std::string text = value.is_structured()
                          ? fmt::format("{} of {}", value.type_name(), value.size())
@@ -172,7 +172,7 @@ std::string utf8(std::string_view text) {
   return Json::parse(json.dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
 }
 
-std::string find_excess(std::string_view text, const JsonLimits& limits) {
+std::string find_limit_violation(std::string_view text, const JsonLimits& limits) {
   Guard guard(limits);
   Json::sax_parse(text, &guard);
   return guard.excess;
@@ -187,7 +187,7 @@ Json write_json(FieldRef field, const JsonFormat& format) {
           [&](const std::string* s) { return text(*s); },
           [&](const MeasureRef& m) { return real(*m.value, format); },
           [&](const TextOrNullRef& t) { return t.value->empty() ? Json(nullptr) : text(*t.value); },
-          [&](const WordRef& w) { return text(*w.value); },
+          [&](const OneOfRef& w) { return text(*w.value); },
           [](const ConstantRef& c) { return std::visit([](auto v) { return Json(v); }, c.value); },
           [](const JsonRef& j) { return *j.value; },
           [](const EnumRef& e) { return Json(e.names[e.get(e.value)]); },
@@ -252,7 +252,7 @@ class Tidy final : public Fields {
                             }
                           },
                           [&](const MapRef& m) { visit_rest(m, {}); },
-                          [&](const JsonRef& j) { tidy(*j.value, path_, found_); },
+                          [&](const JsonRef& j) { sanitize(*j.value, path_, found_); },
                           [](const auto&) {}},
                field);
   }
@@ -291,7 +291,7 @@ class Lister final : public Fields {
 
 }  // namespace
 
-void tidy(Json& json, const std::string& path, NonfiniteMap& found) {
+void sanitize(Json& json, const std::string& path, NonfiniteMap& found) {
   if (json.is_number_float()) {
     const double value = json.get<double>();
     if (std::isfinite(value)) return;
@@ -299,24 +299,24 @@ void tidy(Json& json, const std::string& path, NonfiniteMap& found) {
     json = nullptr;
   } else if (json.is_object()) {
     for (auto& [key, value] : json.items()) {
-      tidy(value, path.empty() ? key : path + "." + key, found);
+      sanitize(value, path.empty() ? key : path + "." + key, found);
     }
   } else if (json.is_array()) {
     for (std::size_t i = 0; i < json.size(); ++i) {
-      tidy(json[i], fmt::format("{}[{}]", path, i), found);
+      sanitize(json[i], fmt::format("{}[{}]", path, i), found);
     }
   }
 }
 
-NonfiniteMap tidy(FieldRef field) {
+NonfiniteMap sanitize(FieldRef field) {
   NonfiniteMap found;
   Tidy(found).walk(field);
   return found;
 }
 
-void each_field(FieldRef structure,
-                void (*use)(void*, const std::string&, FieldRef),
-                void* context) {
+void for_each_field(FieldRef structure,
+                    void (*use)(void*, const std::string&, FieldRef),
+                    void* context) {
   Lister lister(use, context);
   const auto& s = std::get<StructRef>(structure);
   s.fields(s.value, lister);

@@ -15,8 +15,7 @@ namespace halfstep {
 
 using Json = nlohmann::ordered_json;
 
-/// Something in which a document differs from its description: `path` as in "history.loss[2]", ""
-/// for the whole.
+/// A deviation of a document from its schema: `path` as in "history.loss[2]", "" for the root.
 struct Violation {
   std::string path;
   std::string message;
@@ -33,31 +32,31 @@ struct JsonLimits {
   std::size_t comparisons = std::numeric_limits<std::size_t>::max();
 };
 
-/// Reads a document without building it. Returns the first thing that the parser accepts and that
-/// is refused here, a key twice in one object or a limit exceeded, as "has the key 'a.b' twice"; ""
-/// if there is none before the first error of syntax. A pass of its own, because the parser's
-/// callback takes time quadratic in the length of an array.
-std::string find_excess(std::string_view text, const JsonLimits& limits);
+/// Checks a document without building it. Returns a message about the first duplicate key in an
+/// object or the first exceeded limit, such as "has the key 'a.b' twice"; "" if there is none
+/// before the first syntax error. A separate pass, because the parser's callback takes time
+/// quadratic in the length of an array.
+std::string find_limit_violation(std::string_view text, const JsonLimits& limits);
 
-/// Differences between the kinds of JSON files written from descriptions.
+/// The options in which the JSON formats of reports and run states differ.
 struct JsonFormat {
   /// Numbers that are not finite are "nan", "inf" and "-inf"; otherwise null.
-  bool nonfinite_words = false;
+  bool nonfinite_strings = false;
   /// Members use FieldOptions::old_name if it is set.
   bool old_names = false;
   /// Unknown members are skipped; otherwise they are violations.
   bool skip_unknown = false;
   /// The largest 64-bit integer; integers are counts and at least 0.
-  std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  std::int64_t max_integer = std::numeric_limits<std::int64_t>::max();
 };
 
-/// A report has nan and infinity as null, with the path and the kind here.
+/// A report has NaN and infinity as null; a NonfiniteMap has the path and the kind of each.
 enum class Nonfinite { nan, inf, negative_inf };
 std::span<const std::string_view> names_of(Nonfinite);
 using NonfiniteMap = std::vector<std::pair<std::string, Nonfinite>>;  ///< in document order
 
-/// A value, shortened for a message.
-std::string shown(const Json& value);
+/// A value as text, truncated for a message.
+std::string repr(const Json& value);
 
 /// The text with bytes that are not UTF-8 replaced.
 std::string utf8(std::string_view text);
@@ -70,15 +69,15 @@ void read_json(const Json& json,
                const JsonFormat& format = {});
 /// JSON Schema (draft-07) of a field.
 Json json_schema(FieldRef field, const FieldOptions& options = {});
-/// Replaces bytes that are not UTF-8, and removes optional numbers that are not finite; returns the
+/// Replaces bytes that are not UTF-8, and resets optional numbers that are not finite. Returns the
 /// paths of all numbers that are not finite.
-NonfiniteMap tidy(FieldRef field);
+NonfiniteMap sanitize(FieldRef field);
 /// The same for JSON: every number that is not finite becomes null. `path` is the path of `json`.
-void tidy(Json& json, const std::string& path, NonfiniteMap& found);
+void sanitize(Json& json, const std::string& path, NonfiniteMap& found);
 /// Calls `use(name, field)` for every field of a struct, including unnamed members.
-void each_field(FieldRef structure,
-                void (*use)(void*, const std::string&, FieldRef),
-                void* context);
+void for_each_field(FieldRef structure,
+                    void (*use)(void*, const std::string&, FieldRef),
+                    void* context);
 
 /// The struct is not changed: the writer only reads through the references.
 template <class S>
@@ -93,8 +92,8 @@ Json to_json(const S& value, const JsonFormat& format = {}) {
 }
 
 template <class S, class Use>
-void each_field(const S& value, Use use) {
-  each_field(
+void for_each_field(const S& value, Use use) {
+  for_each_field(
       field_of(value),
       [](void* context, const std::string& name, FieldRef field) {
         (*static_cast<Use*>(context))(name, field);

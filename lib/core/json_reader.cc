@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/json_field_parts.h"
+#include "core/json_field_common.h"
 #include "core/ranges.h"
 #include "core/system.h"
 
@@ -63,15 +63,15 @@ class Reader {
     path_ += part;
   }
   void refuse(const Json& json, const FieldRef& field, bool nullable) {
-    violation(fmt::format(
-        "is {}, must be {}{}", shown(json), type_of(field), nullable ? " or null" : ""));
+    violation(
+        fmt::format("is {}, must be {}{}", repr(json), type_of(field), nullable ? " or null" : ""));
   }
   void read_number(const Json& json, double& value, const FieldOptions& options, bool nullable);
   void read_whole(const Json& json, FieldRef field, const FieldOptions& options, bool nullable);
-  void read_word(const Json& json,
-                 FieldRef field,
-                 std::span<const std::string_view> words,
-                 bool nullable);
+  void read_one_of(const Json& json,
+                   FieldRef field,
+                   std::span<const std::string_view> words,
+                   bool nullable);
   void read_list(const Json& json, const ListRef& list, const FieldOptions& options, bool nullable);
 
   std::vector<Violation>& found_;
@@ -96,11 +96,11 @@ class Members final : public Fields {
     known_.push_back(name);
     const auto it = json_.find(name);
     if (it == json_.end()) {
-      if (!options.may_lack && !options.left_out) reader_.violation_below(name, "is missing");
+      if (!options.optional && !options.omitted) reader_.violation_below(name, "is missing");
       return;
     }
     const auto* optional = std::get_if<OptionalRef>(&field);
-    if (options.left_out && optional != nullptr) field = optional->ops->emplace(optional->value);
+    if (options.omitted && optional != nullptr) field = optional->ops->emplace(optional->value);
     reader_.below(name, *it, field, options);
   }
   void visit_rest(MapRef others, const FieldOptions& options) override {
@@ -136,9 +136,9 @@ void Reader::read_number(const Json& json,
                          double& value,
                          const FieldOptions& options,
                          bool nullable) {
-  if (format_.nonfinite_words && json.is_string()) {
-    const auto word = std::ranges::find(k_nonfinite_words, json.get<std::string>());
-    if (word == k_nonfinite_words.end()) return refuse(json, &value, nullable);
+  if (format_.nonfinite_strings && json.is_string()) {
+    const auto word = std::ranges::find(k_nonfinite_strings, json.get<std::string>());
+    if (word == k_nonfinite_strings.end()) return refuse(json, &value, nullable);
     constexpr double k_inf = std::numeric_limits<double>::infinity();
     value = *word == "nan" ? std::nan("") : *word == "inf" ? k_inf : -k_inf;
     return;
@@ -146,10 +146,10 @@ void Reader::read_number(const Json& json,
   if (!json.is_number()) return refuse(json, &value, nullable);
   value = json.get<double>();
   if (value < options.min) {
-    violation(fmt::format("is {}, must be at least {:g}", shown(json), options.min));
+    violation(fmt::format("is {}, must be at least {:g}", repr(json), options.min));
   }
   if (value > options.max) {
-    violation(fmt::format("is {}, must be at most {:g}", shown(json), options.max));
+    violation(fmt::format("is {}, must be at most {:g}", repr(json), options.max));
   }
 }
 
@@ -164,13 +164,13 @@ void Reader::read_whole(const Json& json,
                                       : static_cast<std::int64_t>(std::max(0.0, options.min));
   const auto most = plain != nullptr ? std::int64_t{std::numeric_limits<int>::max()}
                     : std::isfinite(options.max)
-                        ? std::min(format_.most, static_cast<std::int64_t>(options.max))
-                        : format_.most;
+                        ? std::min(format_.max_integer, static_cast<std::int64_t>(options.max))
+                        : format_.max_integer;
   if (*number < least) {
-    return violation(fmt::format("is {}, must be at least {}", shown(json), least));
+    return violation(fmt::format("is {}, must be at least {}", repr(json), least));
   }
   if (*number > most) {
-    return violation(fmt::format("is {}, must be at most {}", shown(json), most));
+    return violation(fmt::format("is {}, must be at most {}", repr(json), most));
   }
   if (plain != nullptr) **plain = static_cast<int>(*number);
   if (auto** count = std::get_if<std::int64_t*>(&field)) **count = *number;
@@ -179,18 +179,18 @@ void Reader::read_whole(const Json& json,
   }
 }
 
-void Reader::read_word(const Json& json,
-                       FieldRef field,
-                       std::span<const std::string_view> words,
-                       bool nullable) {
+void Reader::read_one_of(const Json& json,
+                         FieldRef field,
+                         std::span<const std::string_view> words,
+                         bool nullable) {
   if (!json.is_string()) return refuse(json, field, nullable);
   const auto& given = json.get_ref<const std::string&>();
   const auto it = std::ranges::find(words, given);
   if (it == words.end()) {
     return violation(fmt::format(
-        "is {}, must be {}{}", shown(json), fmt::join(words, " or "), nullable ? " or null" : ""));
+        "is {}, must be {}{}", repr(json), fmt::join(words, " or "), nullable ? " or null" : ""));
   }
-  if (const auto* word = std::get_if<WordRef>(&field)) *word->value = given;
+  if (const auto* word = std::get_if<OneOfRef>(&field)) *word->value = given;
   if (const auto* e = std::get_if<EnumRef>(&field)) {
     e->set(e->value, static_cast<std::size_t>(it - words.begin()));
   }
@@ -202,7 +202,7 @@ void Reader::read_list(const Json& json,
                        bool nullable) {
   FieldOptions element = options;
   element.doc = {};
-  if (options.bare && !json.is_array()) {
+  if (options.allow_scalar && !json.is_array()) {
     list.ops->clear(list.value);
     return read(json, list.ops->add(list.value), element);
   }
@@ -211,7 +211,7 @@ void Reader::read_list(const Json& json,
   if (size < list.ops->fixed) {
     return violation(fmt::format("has {} items, must have at least {}", size, list.ops->fixed));
   }
-  const std::size_t most = list.ops->fixed > 0 ? list.ops->fixed : options.most;
+  const std::size_t most = list.ops->fixed > 0 ? list.ops->fixed : options.max_elements;
   if (most > 0 && size > most) {
     return violation(fmt::format("has {} items, must have at most {}", size, most));
   }
@@ -234,7 +234,7 @@ void Reader::read(const Json& json, FieldRef field, const FieldOptions& options,
                           *text = json.get<std::string>();
                           if (options.utc && !text->empty() && !unix_seconds(*text)) {
                             violation(fmt::format("is {}, must be a time in UTC such as {}",
-                                                  shown(json),
+                                                  repr(json),
                                                   "2026-01-31T12:00:00Z"));
                           }
                         },
@@ -246,18 +246,18 @@ void Reader::read(const Json& json, FieldRef field, const FieldOptions& options,
                           t.value->clear();
                           if (!json.is_null()) read(json, t.value, options, true);
                         },
-                        [&](const WordRef& w) { read_word(json, w, w.words, nullable); },
+                        [&](const OneOfRef& w) { read_one_of(json, w, w.words, nullable); },
                         [&](const ConstantRef& c) {
                           const Json wanted = write_json(c);
                           if (json != wanted) {
-                            violation(fmt::format("is {}, must be {}", shown(json), wanted.dump()));
+                            violation(fmt::format("is {}, must be {}", repr(json), wanted.dump()));
                           }
                         },
                         [&](const JsonRef& j) {
                           if (j.object && !json.is_object()) return refuse(json, j, nullable);
                           *j.value = json;
                         },
-                        [&](const EnumRef& e) { read_word(json, e, e.names, nullable); },
+                        [&](const EnumRef& e) { read_one_of(json, e, e.names, nullable); },
                         [&](const StructRef& s) {
                           if (!(s.as_list ? json.is_array() : json.is_object())) {
                             return refuse(json, s, nullable);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/json_field_parts.h"
+#include "core/json_field_common.h"
 
 namespace halfstep {
 namespace {
@@ -12,10 +12,10 @@ namespace {
 class Schema final : public Fields {
  public:
   void visit(std::string_view name, FieldRef field, const FieldOptions& options) override {
-    if (const auto* optional = std::get_if<OptionalRef>(&field); optional && options.left_out) {
+    if (const auto* optional = std::get_if<OptionalRef>(&field); optional && options.omitted) {
       field = optional->ops->fresh();
     }
-    if (!options.may_lack && !options.left_out) required_.push_back(name);
+    if (!options.optional && !options.omitted) required_.push_back(name);
     properties_[std::string(name)] = json_schema(field, options);
   }
   void visit_rest(MapRef others, const FieldOptions& options) override {
@@ -46,8 +46,8 @@ FieldOptions element_options(const FieldOptions& options) {
   FieldOptions element = options;
   element.doc = options.each;
   element.each = {};
-  element.most = 0;
-  element.bare = false;
+  element.max_elements = 0;
+  element.allow_scalar = false;
   return element;
 }
 
@@ -68,13 +68,13 @@ Json json_schema(FieldRef given, const FieldOptions& options) {
     schema["enum"] = Json::array();
     for (const std::string_view word : words) schema["enum"].push_back(word);
   };
-  if (const auto* word = std::get_if<WordRef>(&field)) add_words(word->words);
+  if (const auto* word = std::get_if<OneOfRef>(&field)) add_words(word->words);
   if (const auto* e = std::get_if<EnumRef>(&field)) add_words(e->names);
   if (const auto* list = std::get_if<ListRef>(&field)) {
-    if (options.bare) schema["type"] = {type_of(list->ops->fresh()), "array"};
+    if (options.allow_scalar) schema["type"] = {type_of(list->ops->fresh()), "array"};
     schema["items"] = json_schema(list->ops->fresh(), element_options(options));
     if (list->ops->fixed > 0) schema["minItems"] = list->ops->fixed;
-    const std::size_t most = list->ops->fixed > 0 ? list->ops->fixed : options.most;
+    const std::size_t most = list->ops->fixed > 0 ? list->ops->fixed : options.max_elements;
     if (most > 0) schema["maxItems"] = most;
   }
   if (const auto* map = std::get_if<MapRef>(&field)) {
@@ -87,7 +87,7 @@ Json json_schema(FieldRef given, const FieldOptions& options) {
       schema["properties"][std::string(options.key)] = json_schema(map->ops->fresh(), named);
     }
     FieldOptions entry = element_options(options);
-    entry.bare = options.bare;
+    entry.allow_scalar = options.allow_scalar;
     schema["additionalProperties"] = json_schema(map->ops->fresh(), entry);
   }
   if (const auto* json = std::get_if<JsonRef>(&field); json != nullptr && json->object) {

@@ -42,38 +42,38 @@ void parallel_for(std::int64_t n,
                   std::int64_t grain,
                   FunctionRef<void(std::int64_t, std::int64_t)> body) {
   if (n <= 0) return;
-  const std::int64_t parts =
+  const std::int64_t ranges =
       std::clamp<std::int64_t>(n / std::max<std::int64_t>(grain, 1), 1, thread_count());
-  if (parts == 1 || team_member().in_team) {
+  if (ranges == 1 || team_member().in_team) {
     body(0, n);
     return;
   }
-  const int size = static_cast<int>(parts);
+  const int size = static_cast<int>(ranges);
   std::mutex mutex;  // of the next two
   int failed = size;
   std::exception_ptr failure;
-  const auto part = [&](int i) {
+  const auto run_range = [&](int i) {
     try {
-      body(n * i / parts, n * (i + 1) / parts);
+      body(n * i / ranges, n * (i + 1) / ranges);
     } catch (...) {
       const std::lock_guard lock(mutex);
       if (i < failed) failure = std::current_exception();
       failed = std::min(failed, i);
     }
   };
-  if (!run_team(size, Team::independent, part)) {
-    for (int i = 0; i < size; ++i) part(i);
+  if (!run_team(size, Team::independent, run_range)) {
+    for (int i = 0; i < size; ++i) run_range(i);
   }
   if (failure) std::rethrow_exception(failure);
 }
 
-void parallel_pieces(std::int64_t n,
-                     std::int64_t parts,
-                     FunctionRef<void(std::int64_t piece, std::int64_t part)> body) {
+void parallel_tasks(std::int64_t n,
+                    std::int64_t workers,
+                    FunctionRef<void(std::int64_t task, std::int64_t worker)> body) {
   std::atomic<std::int64_t> next{0};
-  parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t part = begin; part < end; ++part) {
-      for (std::int64_t i = next.fetch_add(1); i < n; i = next.fetch_add(1)) body(i, part);
+  parallel_for(workers, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t worker = begin; worker < end; ++worker) {
+      for (std::int64_t i = next.fetch_add(1); i < n; i = next.fetch_add(1)) body(i, worker);
     }
   });
 }

@@ -27,8 +27,8 @@ class FunctionRef<R(Args...)> {
   R (*call_)(void*, Args...);
 };
 
-/// Threads that a parallel_for may be cut for; at least 1. Unless set, available_processors().
-/// Where the system refuses to start so many, fewer threads do the same pieces.
+/// The number of threads that parallel_for partitions its range for; at least 1. The default is
+/// available_processors(). Where the system cannot start so many threads, fewer run all ranges.
 int thread_count();
 
 /// Sets thread_count() for all threads of the process; starts none. Errors: InternalError if n < 1.
@@ -37,20 +37,20 @@ void set_thread_count(int n);
 /// Processors this process may use: affinity mask, capped by the cgroup's CPU quota; at least 1.
 int available_processors();
 
-/// Calls body(begin, end) on disjoint ranges that cover [0, n). The cut depends on n, grain and
-/// thread_count() alone; ranges hold at least `grain` elements, so small work stays on one thread.
-/// Inside another parallel_for the body gets [0, n) at once; while another thread runs a team the
-/// calling thread does all ranges. Errors: those of the body, once all other ranges are done; of
-/// several the one of the earliest range.
+/// Calls body(begin, end) on disjoint ranges that cover [0, n). The partition depends on n, grain
+/// and thread_count() alone; ranges have at least `grain` elements, so small work stays on one
+/// thread. Inside another parallel_for the body gets [0, n) in one call; while another thread runs
+/// a team, the calling thread runs all ranges. Errors: the exception of the earliest range that
+/// throws, rethrown after all ranges have run.
 void parallel_for(std::int64_t n,
                   std::int64_t grain,
                   FunctionRef<void(std::int64_t begin, std::int64_t end)> body);
 
-/// Calls body(piece, part) once for each piece in [0, n), in their order, as threads become free;
-/// calls with the same part in [0, parts) come one after the other. For work whose result does not
-/// depend on who does it: a thread that is held up by others takes fewer pieces.
-void parallel_pieces(std::int64_t n,
-                     std::int64_t parts,
-                     FunctionRef<void(std::int64_t piece, std::int64_t part)> body);
+/// Dynamic scheduling: calls body(task, worker) once for each task in [0, n), in order, as threads
+/// become free; calls with the same worker in [0, workers) never overlap. Only for work whose
+/// result does not depend on the worker: a thread that is descheduled runs fewer tasks.
+void parallel_tasks(std::int64_t n,
+                    std::int64_t workers,
+                    FunctionRef<void(std::int64_t task, std::int64_t worker)> body);
 
 }  // namespace halfstep

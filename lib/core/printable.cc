@@ -44,7 +44,7 @@ std::string without_steering(std::string_view text, std::string_view kept) {
       continue;
     }
     const bool keep = size == 1 && kept.find(text[0]) != std::string_view::npos;
-    if (is_steering(code) && !keep) {
+    if (is_terminal_control(code) && !keep) {
       result += escaped(code);
     } else {
       result += text.substr(0, size);
@@ -82,7 +82,7 @@ Character first_character(std::string_view text) {
   return {code, size};
 }
 
-bool is_steering(char32_t character) {
+bool is_terminal_control(char32_t character) {
   for (const Range& range : k_steering) {
     if (character >= range.first && character <= range.last) return true;
   }
@@ -102,11 +102,12 @@ std::string printable(std::string_view text) { return without_steering(text, {})
 
 std::string printable_lines(std::string_view text) { return without_steering(text, "\n\t"); }
 
-std::string shortened(std::string_view text, std::size_t most) {
-  if (text.size() <= most) return std::string(text);
+std::string truncated(std::string_view text, std::size_t max_bytes) {
+  if (text.size() <= max_bytes) return std::string(text);
   // Back to the first byte of the character that is cut.
-  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80) --most;
-  return std::string(text.substr(0, most)) + "...";
+  while (max_bytes > 0 && (static_cast<unsigned char>(text[max_bytes]) & 0xC0U) == 0x80)
+    --max_bytes;
+  return std::string(text.substr(0, max_bytes)) + "...";
 }
 
 }  // namespace halfstep

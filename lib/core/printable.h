@@ -1,5 +1,5 @@
 #pragma once
-// Text from files, command lines and environments: in lower case, and escaped for a terminal.
+// Strings from files, command lines and environments: lower case, and escapes for terminals.
 
 #include <cstddef>
 #include <string>
@@ -22,18 +22,18 @@ Character first_character(std::string_view text);
 
 /// Whether a terminal interprets a character instead of printing it: control characters (C0, DEL,
 /// C1), line ends, and marks that change the writing direction.
-bool is_steering(char32_t character);
+bool is_terminal_control(char32_t character);
 
 bool is_utf8(std::string_view text);
 
-/// `text` with steering characters and bytes that are not UTF-8 as escapes: \n, \x1b, \u202e.
+/// `text` with such characters and bytes that are not UTF-8 as escapes: \n, \x1b, \u202e.
 std::string printable(std::string_view text);
 
 /// The same for text of several lines: line ends and tabs stay.
 std::string printable_lines(std::string_view text);
 
-/// `text`, cut after a whole character to at most `most` bytes with "..." appended where it was
-/// cut.
-std::string shortened(std::string_view text, std::size_t most);
+/// `text`, cut after a whole character to at most `max_bytes` bytes with "..." appended where it
+/// was cut.
+std::string truncated(std::string_view text, std::size_t max_bytes);
 
 }  // namespace halfstep

@@ -1,5 +1,5 @@
 #pragma once
-// Which processes of this machine use the same thing, such as a GPU.
+// Detection of other processes on this machine that use the same resource, such as a GPU.
 
 #include <sys/types.h>
 
@@ -8,9 +8,9 @@
 
 namespace halfstep {
 
-/// A name that this process claims beside any number of others, until it ends or the object does.
-/// It is the address of an abstract Unix socket: no file is left behind, whatever ends the process,
-/// and processes of all users see it. One in a container with a network of its own does not.
+/// A shared claim of a name, held until the object or the process ends. The claim is an abstract
+/// Unix socket address: it leaves no file behind and processes of all users see it, except those in
+/// another network namespace.
 class ProcessClaim {
  public:
   /// `name`: at most 80 characters. Where the system denies the socket, nothing is claimed.

@@ -1,6 +1,6 @@
 #pragma once
-// Flushing of subnormal float32 numbers, which x86 processors add and multiply in microcode: about
-// 150 cycles for an instruction.
+// Flushing of subnormal float32 values (FTZ and DAZ): x86 processors add and multiply them in
+// microcode, at about 150 cycles per instruction.
 
 #include <cstdint>
 

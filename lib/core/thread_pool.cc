@@ -138,7 +138,8 @@ class Pool {
     try {
       start_thread([this, index] { serve(index); }).detach();
     } catch (const UserError& error) {
-      if (!refused_) log_warning("{}: it goes on with {}", error.problems().front().message, index);
+      if (!refused_)
+        log_warning("{}: it continues with {}", error.problems().front().message, index);
       refused_ = true;
       return false;
     }

@@ -1,4 +1,4 @@
-// BMP pictures. Source: Microsoft, "Bitmap Storage" and "BITMAPV5HEADER" of the GDI reference.
+// BMP images. Source: Microsoft, "Bitmap Storage" and "BITMAPV5HEADER" of the GDI reference.
 
 #include <algorithm>
 #include <array>
@@ -105,7 +105,7 @@ Header read_header(const Reader& file, const std::string& path) {
   }
   header.top_down = height < 0;
   header.height = height < 0 ? -height : height;
-  check_sides(header.width, header.height, path);
+  check_image_size(header.width, header.height, path);
   const bool direct = contains(std::array{16, 24, 32}, header.bits);
   if (!direct && !contains(std::array{1, 4, 8}, header.bits)) {
     throw file_error(path, "is a BMP image of {} bits a pixel", header.bits);
@@ -115,7 +115,7 @@ Header read_header(const Reader& file, const std::string& path) {
     throw UserError(ErrorKind::data,
                     in_file(path),
                     "is a compressed BMP image",
-                    "'magick image.bmp image.png' makes a picture that can be read");
+                    "'magick image.bmp image.png' makes an image that can be read");
   }
   if (direct) {
     read_masks(file, header_bytes, header);

@@ -1,8 +1,8 @@
 #include <vector>
 
 #include "core/parallel.h"
+#include "data/dataset_registry.h"
 #include "data/file.h"
-#include "data/table.h"
 
 namespace halfstep::data {
 namespace {

@@ -68,7 +68,7 @@ Tensor contact_sheet(const Dataset& dataset) {
   if (images.shape().rank() < 4) {
     throw UserError(ErrorKind::data,
                     in_file(dataset.source),
-                    fmt::format("has samples of shape {}, which are no pictures",
+                    fmt::format("has samples of shape {}, which are not images",
                                 to_string(dataset.sample_shape)));
   }
   const Pixels pixels(images);

@@ -28,8 +28,8 @@ UserError row_error(const std::string& path, int line, std::string message, std:
 /// The content without a byte order mark.
 std::string read_text(const std::string& path) {
   const std::vector<std::byte> bytes = decompressed(read_file(path), path);
-  std::string text = without_mark(bytes, path);
-  if (!file_kind(bytes).name.starts_with("text")) throw wrong_kind(path, "a CSV file", bytes);
+  std::string text = without_bom(bytes, path);
+  if (!file_kind(bytes).name.starts_with("text")) throw wrong_file_kind(path, "a CSV file", bytes);
   return text;
 }
 
@@ -207,7 +207,7 @@ CsvFile::CsvFile(const std::string& path, const config::TableSpec& spec) : path_
   if (lines_.empty()) {
     throw file_error(path,
                      "has no rows, only the names of its columns: {}",
-                     shortened(printable(fmt::format("{}", fmt::join(columns_, ", "))), 80));
+                     truncated(printable(fmt::format("{}", fmt::join(columns_, ", "))), 80));
   }
   text_ = std::move(cells.text);
   ends_ = std::move(cells.ends);

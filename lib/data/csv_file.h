@@ -1,5 +1,5 @@
 #pragma once
-// A CSV file (RFC 4180, in UTF-8) in memory, as texts.
+// A CSV file (RFC 4180, UTF-8) in memory, as strings.
 
 #include <cstdint>
 #include <optional>
@@ -12,20 +12,19 @@
 
 namespace halfstep::data {
 
-/// A finite decimal number, as in 5, -0.3 or 1e-5; nothing for other texts.
+/// Parses a finite decimal number such as 5, -0.3 or 1e-5; nothing for other text.
 std::optional<double> number(std::string_view text);
 
 class CsvFile {
  public:
-  /// Reads a file, which may be compressed with gzip. Blanks around a value that is not quoted do
-  /// not belong to it, and empty lines are left out. Errors: UserError(data) with the line: no
-  /// header, a column without a name or with that of another, a row with more or fewer values than
-  /// there are columns, a quote where none may be or without its end, no rows, bytes that are no
-  /// UTF-8.
+  /// Reads a file, which may be compressed with gzip. Blanks around an unquoted value are stripped
+  /// and empty lines are skipped. Errors: UserError(data) with the line: no header, an unnamed or
+  /// duplicate column, a row with more or fewer values than columns, an unexpected or unclosed
+  /// quote, no rows, bytes that are not UTF-8.
   CsvFile(const std::string& path, const config::TableSpec& spec);
 
   const std::vector<std::string>& columns() const { return columns_; }
-  /// Index of a column. Errors: UserError(data) with the names that there are.
+  /// Index of a column. Errors: UserError(data) listing the columns.
   std::size_t column(std::string_view name) const;
   std::int64_t rows() const { return static_cast<std::int64_t>(lines_.size()); }
   std::string_view cell(std::int64_t row, std::size_t column) const;
@@ -35,7 +34,7 @@ class CsvFile {
  private:
   std::string path_;
   std::vector<std::string> columns_;
-  std::string text_;               ///< of all cells, one after the other
+  std::string text_;               ///< concatenation of all cells
   std::vector<std::size_t> ends_;  ///< of each cell in `text_`, preceded by a 0
   std::vector<int> lines_;         ///< of each row
 };

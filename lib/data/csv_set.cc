@@ -11,7 +11,7 @@
 #include "core/log.h"
 #include "core/philox.h"
 #include "core/ranges.h"
-#include "data/table.h"
+#include "data/dataset_registry.h"
 #include "data/table_encoding.h"
 
 namespace halfstep::data {
@@ -86,7 +86,7 @@ Tensor weights_of(const CsvFile& file, const std::string& column, const Rows& ro
 Tensor padded_ids(const std::vector<std::string>& texts,
                   const config::TextSpec& spec,
                   const TextVocabulary& vocabulary) {
-  const TokenIds ids_of(vocabulary);
+  const TokenEncoder ids_of(vocabulary);
   Tensor padded(DType::float32, {static_cast<std::int64_t>(texts.size()), spec.length});
   std::fill_n(padded.as<float>(), padded.elements(), 0.0F);
   float* to = padded.as<float>();
@@ -133,7 +133,7 @@ void tell_cut(const std::vector<std::string>& texts, const config::TextSpec& spe
 
 }  // namespace
 
-Dataset load_csv_set(const SetDef&,
+Dataset load_csv_set(const DatasetDef&,
                      const DataOptions& options,
                      std::span<const std::string> files) {
   if (!options.table) {
@@ -154,14 +154,14 @@ Dataset load_csv_set(const SetDef&,
         ErrorKind::config,
         options.where,
         fmt::format("test_split is for a table without a test set; {} has one", options.path),
-        "leave test_split out");
+        "remove test_split");
   }
   const CsvFile file(files[0], spec);
   const std::optional<config::TextSpec>& text = options.text;
   const std::vector<std::string> columns = text               ? std::vector{*text->column}
                                            : options.encoding ? names_of(options.encoding->columns)
                                                               : feature_columns(file, spec);
-  Rows rows = whole_rows(file, spec, columns, weight);
+  Rows rows = complete_rows(file, spec, columns, weight);
   TableEncoding encoding;
   if (options.encoding) {
     encoding = *options.encoding;
@@ -189,7 +189,7 @@ Dataset load_csv_set(const SetDef&,
     if (text) {
       const std::vector<std::string> texts = texts_of(file, spec, *text, fit);
       tell_cut(texts, *text);
-      dataset.text = learn_vocabulary(texts, *text, std::numeric_limits<std::int64_t>::max());
+      dataset.text = build_vocabulary(texts, *text, std::numeric_limits<std::int64_t>::max());
     } else {
       for (const std::string& name : columns) {
         encoding.columns.push_back(fit_column(file, spec, name, fit));
@@ -201,12 +201,12 @@ Dataset load_csv_set(const SetDef&,
   if (!test.empty()) dataset.test = encode(file, test);
   if (has_test) {
     const CsvFile held_out(files[1], spec);
-    dataset.test = encode(held_out, whole_rows(held_out, spec, columns, weight));
+    dataset.test = encode(held_out, complete_rows(held_out, spec, columns, weight));
   }
   dataset.classes = static_cast<std::int64_t>(encoding.classes.size());
   dataset.class_names = encoding.classes;
   dataset.table = std::move(encoding);
-  dataset.left_out = left_out;
+  dataset.skipped_samples = left_out;
   return dataset;
 }
 

@@ -8,10 +8,10 @@
 namespace halfstep::data {
 namespace {
 
-TensorView rows(const TensorView& view, std::int64_t first, std::int64_t last) {
+TensorView slice(const TensorView& view, std::int64_t first, std::int64_t last) {
   return {view.dtype,
           view.shape.with(0, last - first),
-          view.as<std::byte>() + static_cast<std::size_t>(first) * row_bytes(view)};
+          view.as<std::byte>() + static_cast<std::size_t>(first) * sample_bytes(view)};
 }
 
 void add(Hasher& hasher, const Tensor& tensor) {
@@ -21,7 +21,7 @@ void add(Hasher& hasher, const Tensor& tensor) {
 
 }  // namespace
 
-std::size_t row_bytes(const TensorView& view) {
+std::size_t sample_bytes(const TensorView& view) {
   return static_cast<std::size_t>(view.shape.elements(1, view.shape.rank())) *
          size_bytes(view.dtype);
 }
@@ -30,15 +30,15 @@ SplitView view(const Split& split) {
   return {split.images.view(), split.labels.view(), split.weights.view()};
 }
 
-SplitView rows(const SplitView& split, std::int64_t first, std::int64_t last) {
+SplitView slice(const SplitView& split, std::int64_t first, std::int64_t last) {
   require(0 <= first && first <= last && last <= split.samples(),
           "rows [{}, {}) of {}",
           first,
           last,
           split.samples());
-  return {rows(split.images, first, last),
-          rows(split.labels, first, last),
-          split.weighted() ? rows(split.weights, first, last) : TensorView{}};
+  return {slice(split.images, first, last),
+          slice(split.labels, first, last),
+          split.weighted() ? slice(split.weights, first, last) : TensorView{}};
 }
 
 std::int64_t validation_split_at(std::int64_t samples, double fraction, const Where& where) {

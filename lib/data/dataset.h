@@ -1,5 +1,5 @@
 #pragma once
-// Data sets in memory: their parts, the options of loading one, and the checks before training.
+// Data sets in memory: splits, the options of load_dataset, and the checks before training.
 // Bytes stay uint8 here; scaling to float32 happens when a batch is assembled (loader.h).
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 #include "core/error.h"
 #include "core/tensor.h"
+#include "data/element_spec.h"
 #include "data/image.h"
 #include "data/layout.h"
-#include "data/parts.h"
 #include "data/table_encoding.h"
 #include "data/text_tokens.h"
 
@@ -29,7 +29,7 @@ struct Split {
 
   bool weighted() const { return weights.shape().rank() > 0; }
 
-  /// N; 0 for a split that is not there.
+  /// N; 0 for an absent split.
   std::int64_t samples() const { return images.shape().rank() == 0 ? 0 : images.shape()[0]; }
 };
 
@@ -58,21 +58,21 @@ struct Dataset {
   std::int64_t classes = 0;              ///< 0 when the labels are floats [N]
   std::vector<std::string> class_names;  ///< empty when not known
   Shape sample_shape;                    ///< of one image, such as [28, 28, 1]
-  std::vector<InputPart> inputs;         ///< of several, and of generated samples; else empty
-  std::vector<LabelPart> outputs;        ///< of several; labels are float32 then, and no classes
+  std::vector<InputSpec> inputs;         ///< for several inputs and generated samples; else empty
+  std::vector<LabelSpec> outputs;        ///< for several outputs; labels are then float32
   std::optional<Layout> layout;          ///< of samples in the files, where they have channels
   std::optional<TableEncoding> table;    ///< of a csv
   std::optional<TextVocabulary> text;    ///< of a text, and of a csv with a column of texts
-  std::optional<PictureForms> pictures;  ///< of an image_folder
-  double scale = 1;                      ///< factor applied to pixel values for training
-  std::string origin;                    ///< who made a named set; "" when not known
-  std::string licence;                   ///< of a named set; "" when not known
-  std::string source;                    ///< folder or file; "generated" for synthetic sets
-  std::int64_t left_out = 0;  ///< samples of the files that cannot be read or lack a value
+  std::optional<ImageFolderStats> image_stats;  ///< of an image_folder
+  double scale = 1;                             ///< factor applied to pixel values for training
+  std::string origin;                           ///< who made a named set; "" when not known
+  std::string licence;                          ///< of a named set; "" when not known
+  std::string source;                           ///< folder or file; "generated" for synthetic sets
+  std::int64_t skipped_samples = 0;  ///< samples that cannot be read or have a missing value
   std::vector<SourceFile> files;
   std::string sha256;  ///< see DataOptions::sha256; empty unless requested
 
-  /// Whether the labels are the tokens that follow those of a sample.
+  /// Whether the labels are next tokens (a language model).
   bool predicts_tokens() const { return text && !table; }
   /// Of the labels of output `i`; empty when not known.
   const std::vector<std::string>& class_names_of(std::size_t i) const {
@@ -95,25 +95,25 @@ struct DataOptions {
   std::optional<Layout> layout;       ///< of stored samples; see find_layout for the default
   std::optional<Shape> model_input;   ///< the shape of a sample that the model takes
   std::optional<Shape> model_output;  ///< that of the model's only output
-  std::vector<InputPart> inputs;      ///< of an npz, see read_inputs; empty: the model has one
-  std::vector<LabelPart> outputs;     ///< of an npz, see read_labels; empty: the model has one
+  std::vector<InputSpec> inputs;      ///< of an npz, see read_inputs; empty: the model has one
+  std::vector<LabelSpec> outputs;     ///< of an npz, see read_labels; empty: the model has one
   /// By label, for data that has no names of its own; empty: the classes have numbers.
   std::vector<std::string> class_names;
-  ImageForm pictures;               ///< of an image_folder; see list_image_folder
-  bool skip_bad_samples = false;    ///< leave files of an image_folder out that cannot be decoded
-  bool labels_are_samples = false;  ///< the labels become float32, the samples times the scale
+  ImageConversion image_conversion;  ///< of an image_folder; see list_image_folder
+  bool skip_bad_samples = false;     ///< skip files of an image_folder that cannot be decoded
+  bool labels_are_samples = false;   ///< autoencoder: labels are the scaled samples, float32
   double test_split = 0;         ///< fraction of each class of an image_folder or csv, or of a text
   std::uint64_t split_seed = 0;  ///< of the test split and the order of an image_folder or csv
   std::optional<config::TableSpec> table;  ///< of a csv
-  std::optional<bool> labels_are_values;   ///< of a csv, no classes; absent: inferred
+  std::optional<bool> labels_are_values;   ///< of a csv: a regression; absent: inferred
   /// Integer labels [N, k] are a class at each of k positions, not k targets of a sample.
   bool labels_are_class_numbers = false;
   std::optional<std::int64_t> ignored_label;  ///< no class, and need not be in range
   std::optional<config::TextSpec> text;       ///< of a text, and of a csv with a column of texts
   std::string sample_weight;                  ///< see config::DataSpec; empty: none
-  /// Part of the training samples that neither encoding nor vocabulary is fitted to.
+  /// Fraction of the training samples that encoding and vocabulary are not fitted to.
   double validation_split = 0;
-  std::optional<TableEncoding> encoding;     ///< of a run, used instead of a fitted one
+  std::optional<TableEncoding> encoding;     ///< of an earlier run, used instead of fitting one
   std::optional<TextVocabulary> vocabulary;  ///< likewise
   std::optional<double> scale;               ///< default: 1/255 for uint8 images, 1 for floats
   std::uint64_t seed = 0;                    ///< of generated data
@@ -132,7 +132,7 @@ struct DataOptions {
 /// of range, counts that differ, NaN, empty sets, a wrong sha256.
 Dataset load_dataset(const DataOptions& options);
 
-/// Gives the classes names, by label; classes without a sample may have one. Errors:
+/// Sets the names of the classes, by label; classes without a sample may have one. Errors:
 /// UserError(config) at `where` for a set that has names, and for fewer of them than classes.
 void name_classes(Dataset& dataset, const std::vector<std::string>& names, const Where& where);
 
@@ -151,12 +151,12 @@ std::vector<std::string> dataset_names();
 std::vector<std::string> dataset_formats();
 
 /// Bytes of one element along axis 0.
-std::size_t row_bytes(const TensorView& view);
+std::size_t sample_bytes(const TensorView& view);
 
 SplitView view(const Split& split);
 
 /// Samples [first, last).
-SplitView rows(const SplitView& split, std::int64_t first, std::int64_t last);
+SplitView slice(const SplitView& split, std::int64_t first, std::int64_t last);
 
 /// Keras's split point, floor(samples * (1 - fraction)): samples before it train, samples from it
 /// on validate. A fraction of 0 gives `samples`. Errors: UserError(config) when either part would

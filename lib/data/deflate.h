@@ -17,8 +17,8 @@ enum class Wrapper { none, zlib, gzip };
 /// Whether data starts like a gzip file.
 bool is_gzip(std::span<const std::byte> bytes);
 
-/// Whether `input` can inflate to at least `bytes` bytes; checked before memory is allocated for
-/// them. Deflate expands by a factor of 1032 at most; where that bound would allow much memory, the
+/// Whether `input` can inflate to at least `bytes` bytes; checked before allocating that much.
+/// Deflate expands by a factor of 1032 at most; where that bound would allow much memory, the
 /// stream is inflated once and discarded. `file` is named in errors. Errors: UserError(data) when
 /// the stream is damaged or truncated.
 bool may_hold(std::span<const std::byte> input,

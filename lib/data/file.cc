@@ -58,8 +58,8 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> to) const {
   }
 }
 
-std::vector<std::byte> InputFile::start(std::size_t most) const {
-  std::vector<std::byte> bytes(std::min<std::uint64_t>(most, size_));
+std::vector<std::byte> InputFile::start(std::size_t max_bytes) const {
+  std::vector<std::byte> bytes(std::min<std::uint64_t>(max_bytes, size_));
   read(0, bytes);
   return bytes;
 }

@@ -36,8 +36,8 @@ class InputFile {
   std::uint64_t size() const { return size_; }
   /// Fills `to` from `offset`. Errors: UserError(data) when the file ends before.
   void read(std::uint64_t offset, std::span<std::byte> to) const;
-  /// The first `most` bytes, or all of a shorter file. Errors: as read.
-  std::vector<std::byte> start(std::size_t most) const;
+  /// The first `max_bytes` bytes, or all of a shorter file. Errors: as read.
+  std::vector<std::byte> start(std::size_t max_bytes) const;
 
  private:
   std::string path_;

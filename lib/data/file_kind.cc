@@ -21,9 +21,9 @@ struct Signature {
 constexpr std::string_view k_save_as_npz =
     "numpy.savez('data.npz', x_train=images, y_train=labels) makes a file for format: npz";
 constexpr std::string_view k_convert_images =
-    "'magick image.gif image.png' makes a picture that can be read";
+    "'magick image.gif image.png' makes an image that can be read";
 constexpr std::string_view k_folder_of_images =
-    "format: image_folder reads a folder of pictures sorted by class";
+    "format: image_folder reads a folder of images sorted by class";
 
 constexpr std::array k_signatures{
     Signature{"\xFF\xD8\xFF"sv, "a JPEG image", k_folder_of_images},
@@ -68,9 +68,9 @@ FileKind file_kind(std::span<const std::byte> start) {
   return {"text, perhaps CSV", "format: csv reads tables"};
 }
 
-UserError wrong_kind(const std::string& path,
-                     std::string_view wanted,
-                     std::span<const std::byte> start) {
+UserError wrong_file_kind(const std::string& path,
+                          std::string_view wanted,
+                          std::span<const std::byte> start) {
   const FileKind kind = file_kind(start);
   std::string message = fmt::format("is not {}", wanted);
   if (kind.name.empty()) {

@@ -22,9 +22,9 @@ struct FileKind {
 FileKind file_kind(std::span<const std::byte> start);
 
 /// "is not WANTED but a JPEG image"; quotes the first bytes where the format is unknown.
-UserError wrong_kind(const std::string& path,
-                     std::string_view wanted,
-                     std::span<const std::byte> start);
+UserError wrong_file_kind(const std::string& path,
+                          std::string_view wanted,
+                          std::span<const std::byte> start);
 
 /// The format of a file; nothing known of one that cannot be read.
 FileKind file_kind_of(const std::string& path);

@@ -81,7 +81,7 @@ Tensor read_idx(const std::string& path) {
   std::array<std::byte, 4> magic{};
   if (ends_in_gz(path) && !is_gzip(bytes)) {
     const bool plain = bytes.size() >= 4 && bytes[0] == std::byte{0} && bytes[1] == std::byte{0};
-    if (!plain) throw wrong_kind(path, "an IDX file", bytes);
+    if (!plain) throw wrong_file_kind(path, "an IDX file", bytes);
     throw UserError(ErrorKind::data,
                     in_file(path),
                     "is named .gz but holds plain IDX data",
@@ -92,7 +92,7 @@ Tensor read_idx(const std::string& path) {
   const IdxType* type =
       find_or_null(k_idx_types, std::to_integer<std::uint8_t>(magic[2]), &IdxType::code);
   if (magic[0] != std::byte{0} || magic[1] != std::byte{0} || type == nullptr) {
-    throw wrong_kind(
+    throw wrong_file_kind(
         path, "an IDX file", is_gzip(bytes) ? std::span<const std::byte>(magic) : bytes);
   }
   const auto rank = std::to_integer<std::size_t>(magic[3]);
@@ -111,12 +111,11 @@ Tensor read_idx(const std::string& path) {
   const std::span<const std::int64_t> dims(extents.data(), rank);
   const std::optional<std::uint64_t> stored_bytes = byte_count(dims, type->bytes);
   if (!stored_bytes || !source.may_hold(magic.size() + 4 * rank + *stored_bytes)) {
-    throw file_error(
-        path,
-        "is too short for what its header says ({} elements of {} bytes): the file has {} bytes",
-        shown,
-        type->bytes,
-        bytes.size());
+    throw file_error(path,
+                     "is too short for its header ({} elements of {} bytes): the file has {} bytes",
+                     shown,
+                     type->bytes,
+                     bytes.size());
   }
 
   Tensor tensor(type->dtype, Shape(dims));
@@ -133,7 +132,7 @@ Tensor read_idx(const std::string& path) {
   }
   std::byte extra{};
   if (source.read({&extra, 1}) > 0) {
-    throw file_error(path, "goes on after the {} elements its header says", shown);
+    throw file_error(path, "continues after the {} elements that its header declares", shown);
   }
   return tensor;
 }

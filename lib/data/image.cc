@@ -70,7 +70,7 @@ Tensor read_image(const std::string& path) {
   if (is_jpeg(bytes)) return read_jpeg(bytes, path);
   if (is_bmp(bytes)) return read_bmp(bytes, path);
   if (is_pnm(bytes)) return read_pnm(bytes, path);
-  throw wrong_kind(path, "a picture that can be read (JPEG, PNG, BMP, PGM or PPM)", bytes);
+  throw wrong_file_kind(path, "an image that can be read (JPEG, PNG, BMP, PGM or PPM)", bytes);
 }
 
 UserError transparent(const std::string& path, std::string_view kind) {
@@ -81,43 +81,43 @@ UserError transparent(const std::string& path, std::string_view kind) {
           "save it without transparency"};
 }
 
-Tensor read_image(const std::string& path, const ImageForm& form) {
-  return in_form(read_image(path), form, path);
+Tensor read_image(const std::string& path, const ImageConversion& conversion) {
+  return convert_image(read_image(path), conversion, path);
 }
 
-Tensor in_form(Tensor image, const ImageForm& form, const std::string& path) {
+Tensor convert_image(Tensor image, const ImageConversion& conversion, const std::string& path) {
   const std::int64_t channels = image.shape()[2];
-  if (form.channels != 0 && channels != form.channels) {
-    if (!form.convert) {
+  if (conversion.channels != 0 && channels != conversion.channels) {
+    if (!conversion.convert) {
       throw UserError(ErrorKind::data,
                       in_file(path),
                       fmt::format("has {} ({}), not {}",
                                   channels == 1 ? "1 channel" : "3 channels",
                                   channels == 1 ? "grey" : "colour",
-                                  form.channels),
-                      fmt::format("data.channels: {} converts pictures", form.channels));
+                                  conversion.channels),
+                      fmt::format("data.channels: {} converts images", conversion.channels));
     }
-    image = with_channels(image, form.channels);
+    image = with_channels(image, conversion.channels);
   }
-  const std::int64_t height = form.height == 0 ? image.shape()[0] : form.height;
-  const std::int64_t width = form.width == 0 ? image.shape()[1] : form.width;
+  const std::int64_t height = conversion.height == 0 ? image.shape()[0] : conversion.height;
+  const std::int64_t width = conversion.width == 0 ? image.shape()[1] : conversion.width;
   if (image.shape()[0] == height && image.shape()[1] == width) return image;
-  if (form.resize == Resize::none) {
+  if (conversion.resize == Resize::none) {
     throw UserError(ErrorKind::data,
                     in_file(path),
-                    fmt::format("is a picture of {} x {} pixels (height x width), not {} x {}",
+                    fmt::format("is an image of {} x {} pixels (height x width), not {} x {}",
                                 image.shape()[0],
                                 image.shape()[1],
                                 height,
                                 width),
-                    "data.resize: crop or bilinear brings pictures to one size");
+                    "data.resize: crop or bilinear brings images to one size");
   }
-  if (form.resize == Resize::crop) image = cropped_to(image, height, width);
+  if (conversion.resize == Resize::crop) image = cropped_to(image, height, width);
   return resize_image(image, height, width);
 }
 
-void check_sides(std::int64_t width, std::int64_t height, const std::string& path) {
-  constexpr std::int64_t k_max = config::k_largest_side;
+void check_image_size(std::int64_t width, std::int64_t height, const std::string& path) {
+  constexpr std::int64_t k_max = config::k_max_image_side;
   if (std::min(width, height) >= 1 && std::max(width, height) <= k_max) return;
   throw file_error(path, "has {} x {} pixels; 1 to {} a side can be read", width, height, k_max);
 }

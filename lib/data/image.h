@@ -1,5 +1,5 @@
 #pragma once
-// Single pictures: PGM and PPM (text and binary), PNG, JPEG and BMP.
+// Image files: PGM and PPM (text and binary), PNG, JPEG and BMP.
 
 #include <cstddef>
 #include <span>
@@ -12,11 +12,10 @@
 
 namespace halfstep::data {
 
-/// The picture of a .pgm, .ppm, .png, .jpg or .bmp file, recognised by content.
+/// The image of a .pgm, .ppm, .png, .jpg or .bmp file, recognised by content.
 /// PGM and PPM: up to 8 bits a value, scaled to 0..255. PNG: grey, RGB or palette; 16 bits are
 /// rounded to 8. JPEG: grey or colour, as stored: a rotation noted in the file is not applied. BMP:
-/// uncompressed; a palette of greys alone gives a grey picture. Alpha must be opaque in every
-/// pixel.
+/// uncompressed; a grey palette gives a grey image. Alpha must be opaque in every pixel.
 /// Shapes: [height, width, 1] or [height, width, 3]. Dtypes: uint8.
 /// Errors: UserError(data) for other or damaged files.
 Tensor read_image(const std::string& path);
@@ -27,31 +26,30 @@ bool is_image(const std::string& path);
 
 using Resize = config::DataResize;
 
-/// The form that pictures are brought to. An extent of 0 stays as the picture has it.
-struct ImageForm {
+/// The size and channels that images are converted to. 0 keeps those of the image.
+struct ImageConversion {
   std::int64_t height = 0;
   std::int64_t width = 0;
   std::int64_t channels = 0;  ///< 1 (grey) or 3 (RGB)
-  bool convert = false;       ///< pictures of other channels are converted; else they are errors
+  bool convert = false;       ///< convert images with other channels; else an error
   Resize resize = Resize::none;
 };
 
-/// The picture in that form. Grey becomes RGB by repetition, RGB becomes grey as luma (ITU-R
+/// The converted image. Grey becomes RGB by repetition, RGB becomes grey as luma (ITU-R
 /// BT.601: 0.299 R + 0.587 G + 0.114 B, rounded).
 /// Errors: as read_image; UserError(data) naming the file for a size or channels that differ and
 /// are not to be converted.
-Tensor read_image(const std::string& path, const ImageForm& form);
-/// The same for a picture that was read from `path`.
-Tensor in_form(Tensor image, const ImageForm& form, const std::string& path);
+Tensor read_image(const std::string& path, const ImageConversion& conversion);
+/// The same for an image that was read from `path`.
+Tensor convert_image(Tensor image, const ImageConversion& conversion, const std::string& path);
 
-/// Separable triangle filter over the pixel centres, of the width of a pixel of the smaller
-/// picture, so that shrinking averages instead of skipping pixels; at the edges the weights are
-/// renormalised. Shapes: [height, width, channels], any two sizes. Dtypes: uint8, computed in
-/// float32, rounded.
+/// Bilinear resize with antialiasing: a separable triangle filter whose support scales with the
+/// pixels of the smaller image; weights are renormalised at the edges. Shapes: [height, width,
+/// channels], any two sizes. Dtypes: uint8, computed in float32, rounded.
 Tensor resize_image(const Tensor& image, std::int64_t height, std::int64_t width);
 
-/// The largest part of the picture around its centre with the proportions of `height` to `width`.
-/// Keras's smart_resize() cuts the same pixels. Shapes: [height, width, channels].
+/// The largest center crop with the aspect ratio of `height` to `width`, as in Keras's
+/// smart_resize(). Shapes: [height, width, channels].
 Tensor cropped_to(const Tensor& image, std::int64_t height, std::int64_t width);
 
 // The readers that read_image() chooses from, and their signatures.
@@ -65,10 +63,10 @@ Tensor read_jpeg(std::span<const std::byte> bytes, const std::string& path);
 Tensor read_png(std::span<const std::byte> bytes, const std::string& path);
 Tensor read_pnm(std::span<const std::byte> bytes, const std::string& path);
 
-/// Errors: UserError(data) unless both are from 1 to config::k_largest_side.
-void check_sides(std::int64_t width, std::int64_t height, const std::string& path);
+/// Errors: UserError(data) unless both are from 1 to config::k_max_image_side.
+void check_image_size(std::int64_t width, std::int64_t height, const std::string& path);
 
-/// The error for a picture of the kind `kind`, such as "PNG", with pixels that are not opaque.
+/// The error for an image of the format `kind`, such as "PNG", with pixels that are not opaque.
 UserError transparent(const std::string& path, std::string_view kind);
 
 /// The content of a PNG file. Shapes: [height, width, 1 or 3]. Dtypes: uint8.

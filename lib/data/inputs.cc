@@ -8,8 +8,8 @@
 
 #include "core/parallel.h"
 #include "core/ranges.h"
+#include "data/dataset_registry.h"
 #include "data/load_dataset.h"
-#include "data/table.h"
 
 namespace halfstep::data {
 namespace {
@@ -85,11 +85,11 @@ void check_exact(const Tensor& array, const std::string& what) {
 /// One array, its samples in the order of the input's axes.
 Tensor read_input(const NpzReader& npz,
                   std::string_view prefix,
-                  const InputPart& part,
+                  const InputSpec& part,
                   const DataOptions& options) {
   const std::string name = array_of(prefix, part);
   if (!npz.contains(name)) {
-    throw missing(npz, prefix, part, "input", std::span<const InputPart>(options.inputs));
+    throw missing(npz, prefix, part, "input", std::span<const InputSpec>(options.inputs));
   }
   Tensor array = npz.read(name);
   const Shape stored = array.shape();
@@ -119,7 +119,7 @@ Tensor read_input(const NpzReader& npz,
 
 }  // namespace
 
-NamedParts parts_named_in(const NpzReader& npz, std::optional<Layout> declared) {
+ElementSpec element_spec_of(const NpzReader& npz, std::optional<Layout> declared) {
   const std::vector<std::string> names = npz.names();
   const auto has_any = [&](std::span<const std::string_view> arrays) {
     return std::ranges::any_of(arrays, [&](std::string_view name) { return npz.contains(name); });
@@ -129,7 +129,7 @@ NamedParts parts_named_in(const NpzReader& npz, std::optional<Layout> declared) 
     const bool longer = name.starts_with(prefix) && name.size() > prefix.size();
     return longer ? name.substr(prefix.size()) : std::string();
   };
-  NamedParts parts;
+  ElementSpec parts;
   for (const std::string& name : names) {
     const std::string input = behind(name, k_npz_train_inputs);
     const std::string output = behind(name, k_npz_train_outputs);
@@ -148,32 +148,32 @@ NamedParts parts_named_in(const NpzReader& npz, std::optional<Layout> declared) 
   return parts;
 }
 
-std::string config_of(const NamedParts& parts) {
+std::string config_of(const ElementSpec& parts) {
   std::vector<std::string> keys;
   if (parts.inputs.size() > 1) {
-    const auto inputs = mapped<std::string>(parts.inputs, [](const InputPart& part) {
+    const auto inputs = mapped<std::string>(parts.inputs, [](const InputSpec& part) {
       return fmt::format("{}: {}", part.name, to_string(part.shape));
     });
     keys.push_back(fmt::format("model.inputs: {{{}}}", fmt::join(inputs, ", ")));
   }
   if (parts.outputs.size() > 1) {
-    const auto outputs = mapped<std::string>(parts.outputs, &LabelPart::name);
+    const auto outputs = mapped<std::string>(parts.outputs, &LabelSpec::name);
     keys.push_back(fmt::format("model.outputs: [{}]", fmt::join(outputs, ", ")));
   }
   return fmt::format("{}", fmt::join(keys, " and "));
 }
 
-bool has_inputs(const NpzReader& npz, std::string_view prefix, std::span<const InputPart> inputs) {
+bool has_inputs(const NpzReader& npz, std::string_view prefix, std::span<const InputSpec> inputs) {
   return std::ranges::any_of(
-      inputs, [&](const InputPart& part) { return npz.contains(array_of(prefix, part)); });
+      inputs, [&](const InputSpec& part) { return npz.contains(array_of(prefix, part)); });
 }
 
 Tensor read_inputs(const NpzReader& npz,
                    std::string_view prefix,
                    const DataOptions& options,
-                   bool keeps_bytes) {
+                   bool keep_bytes) {
   std::vector<Tensor> arrays;
-  for (const InputPart& part : options.inputs) {
+  for (const InputSpec& part : options.inputs) {
     arrays.push_back(read_input(npz, prefix, part, options));
     const std::int64_t samples = arrays[0].shape()[0];
     if (arrays.back().shape()[0] != samples) {
@@ -184,9 +184,9 @@ Tensor read_inputs(const NpzReader& npz,
                        array_of(prefix, options.inputs[0]),
                        samples);
     }
-    keeps_bytes = keeps_bytes && arrays.back().dtype() == DType::uint8 && part.index_limit == 0;
+    keep_bytes = keep_bytes && arrays.back().dtype() == DType::uint8 && part.index_limit == 0;
   }
-  for (std::size_t i = 0; i < arrays.size() && !keeps_bytes; ++i) {
+  for (std::size_t i = 0; i < arrays.size() && !keep_bytes; ++i) {
     Tensor& array = arrays[i];
     const bool bytes = array.dtype() == DType::uint8;
     const bool indices = options.inputs[i].index_limit > 0;
@@ -197,29 +197,29 @@ Tensor read_inputs(const NpzReader& npz,
   return side_by_side(arrays);
 }
 
-bool has_labels(const NpzReader& npz, std::string_view prefix, std::span<const LabelPart> outputs) {
-  return std::ranges::any_of(outputs, [&](const LabelPart& part) {
+bool has_labels(const NpzReader& npz, std::string_view prefix, std::span<const LabelSpec> outputs) {
+  return std::ranges::any_of(outputs, [&](const LabelSpec& part) {
     return !part.absent && npz.contains(array_of(prefix, part));
   });
 }
 
 Tensor read_labels(const NpzReader& npz,
                    std::string_view prefix,
-                   std::vector<LabelPart>& outputs,
+                   std::vector<LabelSpec>& outputs,
                    const DataOptions& options,
                    std::optional<Layout> samples,
                    Diagnostics& diagnostics) {
   std::vector<Tensor> arrays;
   std::string first;  // array
   bool complete = true;
-  for (LabelPart& part : outputs) {
+  for (LabelSpec& part : outputs) {
     if (part.absent) continue;
     const std::string name = array_of(prefix, part);
     if (first.empty()) first = name;
     try {
       if (!npz.contains(name)) {
         throw missing(
-            npz, prefix, part, "labels of the output", std::span<const LabelPart>(outputs));
+            npz, prefix, part, "labels of the output", std::span<const LabelSpec>(outputs));
       }
       const std::string what = fmt::format("{}: array {}", npz.path(), name);
       Tensor array = npz.read(name);
@@ -232,7 +232,7 @@ Tensor read_labels(const NpzReader& npz,
                               .otherwise = samples,
                               .where = options.where};
       array = to_nhwc(std::move(array), find_label_layout(stored, hints), std::nullopt);
-      if (!part.class_numbers && beyond_classes(array)) array = to_float32(array);
+      if (!part.class_numbers && has_invalid_classes(array)) array = to_float32(array);
       array = normalise_labels(std::move(array), what, part.class_numbers);
       if (!options.allow_nonfinite) check_finite(array, "labels", what);
       if (!arrays.empty() && arrays[0].shape()[0] != array.shape()[0]) {
@@ -261,11 +261,11 @@ Tensor read_labels(const NpzReader& npz,
   return complete ? side_by_side(arrays) : Tensor();
 }
 
-Tensor labels_of(const TensorView& labels, std::span<const LabelPart> outputs, std::size_t index) {
+Tensor labels_of(const TensorView& labels, std::span<const LabelSpec> outputs, std::size_t index) {
   const std::int64_t rows = labels.shape[0], row = labels.shape[1];
   std::int64_t first = 0;
-  for (const LabelPart& before : outputs.first(index)) first += before.shape.elements();
-  const LabelPart& part = outputs[index];
+  for (const LabelSpec& before : outputs.first(index)) first += before.shape.elements();
+  const LabelSpec& part = outputs[index];
   const std::int64_t values = part.shape.elements();
   std::vector<std::int64_t> extents{rows};
   extents.insert(extents.end(), part.shape.begin(), part.shape.end());

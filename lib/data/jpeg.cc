@@ -1,4 +1,4 @@
-// JPEG pictures through libjpeg.
+// JPEG images through libjpeg.
 
 #include <array>
 #include <csetjmp>
@@ -64,10 +64,10 @@ bool read_header(JpegReader& reader, std::span<const std::byte> bytes) {
 bool read_rows(JpegReader& reader, std::uint8_t* to) {
   if (setjmp(reader.leave) != 0) return false;
   jpeg_start_decompress(&reader.jpeg);
-  const std::size_t row_bytes = std::size_t{reader.jpeg.output_width} *
-                                static_cast<std::size_t>(reader.jpeg.output_components);
+  const std::size_t sample_bytes = std::size_t{reader.jpeg.output_width} *
+                                   static_cast<std::size_t>(reader.jpeg.output_components);
   while (reader.jpeg.output_scanline < reader.jpeg.output_height) {
-    JSAMPROW row = to + reader.jpeg.output_scanline * row_bytes;
+    JSAMPROW row = to + reader.jpeg.output_scanline * sample_bytes;
     jpeg_read_scanlines(&reader.jpeg, &row, 1);
   }
   jpeg_finish_decompress(&reader.jpeg);
@@ -88,7 +88,7 @@ Tensor read_jpeg(std::span<const std::byte> bytes, const std::string& path) {
   };
   if (!read_header(reader, bytes)) fail();
   const std::int64_t height = reader.jpeg.image_height, width = reader.jpeg.image_width;
-  check_sides(width, height, path);
+  check_image_size(width, height, path);
   // A block of 8 by 8 pixels takes a bit at least.
   constexpr std::int64_t k_max_pixels_a_byte = 8 * 64;
   if (height * width / k_max_pixels_a_byte > static_cast<std::int64_t>(bytes.size())) {

@@ -34,7 +34,7 @@ std::optional<Layout> of_flat(const Shape& sample, const LayoutHints& hints) {
     if (!hints.declared) return std::nullopt;
     throw UserError(ErrorKind::config,
                     hints.where,
-                    fmt::format("layout {} means nothing for samples of shape {}",
+                    fmt::format("layout {} does not apply to samples of shape {}",
                                 config::name_of(*hints.declared, config::k_data_layouts),
                                 to_string(sample)));
   }

@@ -19,9 +19,9 @@ Shape channels_last(const Shape& s);
 
 struct LayoutHints {
   std::optional<Layout> declared{};
-  /// The shape that a sample is to have, [height, width, channels] where it has channels.
+  /// The expected shape of a sample, [height, width, channels] where it has channels.
   std::optional<Shape> wanted{};
-  /// The layout used where both fit `wanted`; without it that is an error.
+  /// The default where both layouts fit `wanted`; without it, that is an error.
   std::optional<Layout> otherwise{};
   Where where{};
 };

@@ -19,7 +19,7 @@ namespace halfstep::data {
 namespace {
 
 /// Hashes the files and compares them with the published checksums and with the option.
-void check_sha256(const Located& found, const DataOptions& options, Dataset& dataset) {
+void check_sha256(const LocatedDataset& found, const DataOptions& options, Dataset& dataset) {
   if (options.sha256.empty() && !options.verify) return;
   std::vector<std::byte> all;
   for (std::size_t i = 0; i < found.files.size(); ++i) {
@@ -54,7 +54,7 @@ void check_sha256(const Located& found, const DataOptions& options, Dataset& dat
 }
 
 /// Checks a split against the entry of its set: shape of a sample and range of the labels.
-void check_against(const SetDef& def,
+void check_against(const DatasetDef& def,
                    const Split& split,
                    const std::string& what,
                    const DataOptions& options) {
@@ -106,7 +106,7 @@ void arrange_labels(const DataOptions& options, Dataset& dataset) {
 
 /// Transposes samples to [height, width, channels]; the layout is inferred from the training
 /// samples.
-void arrange(const SetDef& def, const DataOptions& options, Dataset& dataset) {
+void arrange(const DatasetDef& def, const DataOptions& options, Dataset& dataset) {
   LayoutHints hints;
   hints.declared = options.layout;
   hints.wanted = options.model_input;
@@ -170,12 +170,12 @@ UserError too_few_names(std::size_t names,
               "class_names has {} names, but {} has {}",
               names,
               of,
-              classes == 0 ? "labels that are no classes" : fmt::format("{} classes", classes))};
+              classes == 0 ? "labels that are not classes" : fmt::format("{} classes", classes))};
 }
 
 /// The classes of outputs that have names; classes without a sample may have one.
 void count_named_classes(Dataset& dataset, const Where& where) {
-  for (LabelPart& part : dataset.outputs) {
+  for (LabelSpec& part : dataset.outputs) {
     const std::int64_t names = std::ssize(part.class_names);
     if (names == 0 || part.absent) continue;
     const bool one_hot = is_floating(part.dtype) && part.shape.rank() > 0;
@@ -205,7 +205,7 @@ void name_classes(Dataset& dataset, const std::vector<std::string>& names, const
   dataset.classes = std::ssize(names);
 }
 
-bool beyond_classes(const Tensor& labels) {
+bool has_invalid_classes(const Tensor& labels) {
   if (is_floating(labels.dtype())) return false;
   for (std::int64_t i = 0; i < labels.elements(); ++i) {
     const double label = element_as_double(labels.view(), i);
@@ -216,7 +216,7 @@ bool beyond_classes(const Tensor& labels) {
 
 bool find_dataset(const DataOptions& options) {
   try {
-    const Located found = locate(options);
+    const LocatedDataset found = locate(options);
     return std::ranges::all_of(found.files, [](const std::string& path) {
       std::error_code ignored;
       return path.empty() || std::filesystem::exists(path, ignored);
@@ -236,7 +236,7 @@ Dataset load_dataset(const DataOptions& options) {
                       fmt::format("{} must be at least 1, got {}", key, *count));
     }
   }
-  const Located found = locate(options);
+  const LocatedDataset found = locate(options);
   std::vector<SourceFile> files;
   for (const std::string& path : found.files) files.push_back({path, {}});
   Dataset sums;
@@ -259,8 +259,8 @@ Dataset load_dataset(const DataOptions& options) {
   const std::string test = dataset.source + ": test set";
   const bool has_test = dataset.test.images.shape().rank() > 0;
   const bool classes = options.labels_are_class_numbers || dataset.predicts_tokens();
-  const bool values = !classes && (beyond_classes(dataset.train.labels) ||
-                                   (has_test && beyond_classes(dataset.test.labels)));
+  const bool values = !classes && (has_invalid_classes(dataset.train.labels) ||
+                                   (has_test && has_invalid_classes(dataset.test.labels)));
   for (const auto& [split, what] :
        {std::pair(&dataset.train, &train), std::pair(&dataset.test, &test)}) {
     if (split == &dataset.test && !has_test) continue;

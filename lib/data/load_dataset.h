@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "data/table.h"
+#include "data/dataset_registry.h"
 
 namespace halfstep::data {
 
 /// A set that was found: its table entry, the folder or file, and one path per file of the entry
 /// (empty for an optional file that is missing).
-struct Located {
-  SetDef def;
+struct LocatedDataset {
+  DatasetDef def;
   std::string source;
   std::vector<std::string> files;
 };
@@ -21,7 +21,7 @@ struct Located {
 /// Finds the set named by the options; search paths are tried in order. Errors: UserError(config)
 /// for an unknown name or format and for options that exclude each other; UserError(data) with the
 /// searched paths for a set that is in none of them.
-Located locate(const DataOptions& options);
+LocatedDataset locate(const DataOptions& options);
 
 /// Images become uint8 or float32 with at least one axis per sample (two axes get a channel axis);
 /// labels become int32 [N], or float32 [N, ...]; integers of several axes stay int32 where they are
@@ -32,8 +32,8 @@ void normalise(Split& split, const std::string& what, bool class_numbers);
 /// The labels of normalise() alone.
 Tensor normalise_labels(Tensor labels, const std::string& what, bool class_numbers);
 
-/// Whether there are integers that are no class numbers: negative ones, or ones beyond int32.
-bool beyond_classes(const Tensor& labels);
+/// Whether integer labels cannot be class numbers: some are negative or exceed int32.
+bool has_invalid_classes(const Tensor& labels);
 
 Tensor to_float32(const Tensor& from);
 

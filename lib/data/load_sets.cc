@@ -1,4 +1,4 @@
-// The loaders of the entries of table.cc: from files to splits.
+// The loaders of the entries of dataset_registry.cc: from files to splits.
 
 #include <fmt/ranges.h>
 
@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "core/parallel.h"
+#include "data/dataset_registry.h"
 #include "data/file.h"
 #include "data/inputs.h"
 #include "data/synthetic_digits.h"
-#include "data/table.h"
 #include "data/tensor_files.h"
 
 namespace halfstep::data {
@@ -27,16 +27,15 @@ std::vector<Tensor> read_idx_files(std::span<const std::string> files) {
   return tensors;
 }
 
-void transpose_pictures(const Tensor& images) {
+void transpose_images(const Tensor& images) {
   const Shape& shape = images.shape();
   if (shape.rank() != 3 || shape[1] != shape[2] || images.dtype() != DType::uint8) return;
   const std::int64_t side = shape[1];
   const auto transpose = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      std::uint8_t* picture = images.as<std::uint8_t>() + i * side * side;
+      std::uint8_t* image = images.as<std::uint8_t>() + i * side * side;
       for (std::int64_t y = 0; y < side; ++y) {
-        for (std::int64_t x = 0; x < y; ++x)
-          std::swap(picture[y * side + x], picture[x * side + y]);
+        for (std::int64_t x = 0; x < y; ++x) std::swap(image[y * side + x], image[x * side + y]);
       }
     }
   };
@@ -53,7 +52,7 @@ std::string array_name(const NpzReader& npz, std::span<const std::string_view> n
 
 /// How a config reads an archive whose arrays are those of several inputs or outputs; else "".
 std::string several_hint(const NpzReader& npz, const DataOptions& options) {
-  const NamedParts parts = parts_named_in(npz, options.layout);
+  const ElementSpec parts = element_spec_of(npz, options.layout);
   const std::string config = config_of(parts);
   if (!config.empty()) return fmt::format("a config takes them with {}", config);
   if (parts.inputs.size() == 1) return "the array of a model of one input is x_train";
@@ -71,7 +70,7 @@ std::optional<Layout> samples_layout(const Dataset& dataset, const DataOptions& 
 
 }  // namespace
 
-Dataset load_idx_set(const SetDef&, const DataOptions&, std::span<const std::string> files) {
+Dataset load_idx_set(const DatasetDef&, const DataOptions&, std::span<const std::string> files) {
   std::vector<Tensor> tensors = read_idx_files(files);
   Dataset dataset;
   dataset.train = {std::move(tensors[0]), std::move(tensors[1])};
@@ -79,16 +78,16 @@ Dataset load_idx_set(const SetDef&, const DataOptions&, std::span<const std::str
   return dataset;
 }
 
-Dataset load_transposed_idx_set(const SetDef& def,
+Dataset load_transposed_idx_set(const DatasetDef& def,
                                 const DataOptions& options,
                                 std::span<const std::string> files) {
   Dataset dataset = load_idx_set(def, options, files);
-  transpose_pictures(dataset.train.images);
-  transpose_pictures(dataset.test.images);
+  transpose_images(dataset.train.images);
+  transpose_images(dataset.test.images);
   return dataset;
 }
 
-Dataset load_npz_set(const SetDef&,
+Dataset load_npz_set(const DatasetDef&,
                      const DataOptions& options,
                      std::span<const std::string> files) {
   const NpzReader npz(files[0]);
@@ -138,16 +137,16 @@ Dataset load_npz_set(const SetDef&,
         several ? fmt::format("{}{}", k_npz_test_inputs, options.inputs[0].name) : "x_test",
         outputs ? fmt::format("{}{}",
                               k_npz_test_outputs,
-                              std::ranges::find(options.outputs, false, &LabelPart::absent)->name)
+                              std::ranges::find(options.outputs, false, &LabelSpec::absent)->name)
                 : "y_test");
   }
   if (tests) {
     dataset.test.images = samples(k_npz_test_inputs, test_images);
-    const std::vector<LabelPart> trained = dataset.outputs;
+    const std::vector<LabelSpec> trained = dataset.outputs;
     dataset.test.labels = labels(k_npz_test_outputs, test_labels);
     for (std::size_t i = 0; i < trained.size() && diagnostics.empty(); ++i) {
-      const LabelPart& train = trained[i];
-      LabelPart& test = dataset.outputs[i];
+      const LabelSpec& train = trained[i];
+      LabelSpec& test = dataset.outputs[i];
       // Whole numbers of one of the splits may be class numbers by themselves.
       if (!train.class_numbers && train.dtype != test.dtype) {
         test.dtype = DType::float32;
@@ -180,7 +179,9 @@ Dataset load_npz_set(const SetDef&,
   return dataset;
 }
 
-Dataset load_cifar_set(const SetDef& def, const DataOptions&, std::span<const std::string> files) {
+Dataset load_cifar_set(const DatasetDef& def,
+                       const DataOptions&,
+                       std::span<const std::string> files) {
   const Cifar kind = def.classes == 10 ? Cifar::ten : Cifar::hundred;
   Dataset dataset;
   dataset.train = read_cifar(files.first(files.size() - 1), kind);
@@ -201,13 +202,13 @@ Dataset drawn(const DataOptions& options, Split (*draw)(const DigitsOptions&)) {
 
 }  // namespace
 
-Dataset load_synthetic_digits(const SetDef&,
+Dataset load_synthetic_digits(const DatasetDef&,
                               const DataOptions& options,
                               std::span<const std::string>) {
   return drawn(options, synthetic_digits);
 }
 
-Dataset load_moving_digits(const SetDef&,
+Dataset load_moving_digits(const DatasetDef&,
                            const DataOptions& options,
                            std::span<const std::string>) {
   return drawn(options, moving_digits);

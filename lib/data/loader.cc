@@ -35,7 +35,7 @@ BatchOrder::BatchOrder(std::int64_t samples, const BatchOptions& options)
           samples);
   require(options.batch_size >= 1, "batch size {}", options.batch_size);
   steps_ = samples / options.batch_size;
-  const bool leaves_out = options.streams && !options.keeps_all;
+  const bool leaves_out = options.streams && !options.keep_remainder;
   if (steps_ == 0 || (samples % options.batch_size != 0 && !leaves_out)) ++steps_;
 }
 
@@ -60,7 +60,7 @@ void BatchOrder::prepare_epoch(std::int64_t epoch) {
   if (options_.streams) {
     // Without a whole batch there is one smaller one.
     const std::int64_t streams = std::min(options_.batch_size, samples_), each = samples_ / streams;
-    const std::int64_t longer = options_.keeps_all ? samples_ % streams : 0;
+    const std::int64_t longer = options_.keep_remainder ? samples_ % streams : 0;
     for (std::int64_t i = 0; i < each * streams + longer; ++i) {
       const std::int64_t stream = i % streams;
       order_[static_cast<std::size_t>(i)] =
@@ -84,7 +84,7 @@ void BatchOrder::batch_at(std::int64_t ordinal, Batch& batch) {
   prepare_epoch(batch.epoch);
   const BatchShare rank = share(ordinal);
   const auto begin = order_.begin() + batch.index * options_.batch_size;
-  batch.samples.assign(begin + rank.first, begin + rank.first + rank.rows);
+  batch.samples.assign(begin + rank.first, begin + rank.first + rank.samples);
   if (!options_.partners) return;
   partners_.resize(static_cast<std::size_t>(rank.batch));
   std::iota(partners_.begin(), partners_.end(), 0);
@@ -92,7 +92,7 @@ void BatchOrder::batch_at(std::int64_t ordinal, Batch& batch) {
       mix(options_.seed, name_key(k_partner_stream.data(), k_partner_stream.size())),
       static_cast<std::uint64_t>(ordinal));
   shuffle(std::span(partners_), random);
-  for (std::int64_t i = rank.first; i < rank.first + rank.rows; ++i) {
+  for (std::int64_t i = rank.first; i < rank.first + rank.samples; ++i) {
     batch.samples.push_back(begin[partners_[static_cast<std::size_t>(i)]]);
   }
 }
@@ -132,8 +132,8 @@ void Loader::fill(const Batch& batch,
           "{} images as {}",
           name(data_.images.dtype),
           name(images.dtype));
-  const std::size_t image_bytes = row_bytes(data_.images);
-  const std::size_t label_bytes = row_bytes(data_.labels);
+  const std::size_t image_bytes = sample_bytes(data_.images);
+  const std::size_t label_bytes = sample_bytes(data_.labels);
   const std::size_t pixels = image_bytes / size_bytes(data_.images.dtype);
   const auto* all_images = data_.images.as<const std::byte>();
   const auto* all_labels = data_.labels.as<const std::byte>();

@@ -1,6 +1,6 @@
 #pragma once
-// Batches by ordinal: the samples of batch k are a pure function of (number of samples, batch size,
-// seed, shuffle, k), so a resumed or retried run uses the same batches as the first one.
+// Deterministic batches: the samples of batch k are a pure function of (number of samples, batch
+// size, seed, shuffle, k), so a resumed or retried run sees the same batches.
 
 #include <cstdint>
 #include <string>
@@ -27,13 +27,13 @@ struct BatchOptions {
   std::int64_t batch_size = 32;
   std::uint64_t seed = 0;
   bool shuffle = true;  ///< a new permutation each epoch; otherwise file order
-  /// The samples, in file order, are cut into `batch_size` streams, and a batch has the next sample
-  /// of each. Samples at the end that make no whole batch are left out; with `keeps_all` the first
-  /// streams are longer by one sample. Excludes shuffle.
+  /// The samples, in file order, are split into `batch_size` contiguous streams; a batch has the
+  /// next sample of each. The remainder is dropped; with `keep_remainder` the first streams are
+  /// longer by one sample. Excludes shuffle.
   bool streams = false;
-  bool keeps_all = false;
+  bool keep_remainder = false;
   int rank = 0, ranks = 1;  ///< batches hold the samples of one rank; see BatchShare
-  /// Adds to each sample a partner that it is mixed with: the samples of all ranks, reordered.
+  /// Mixup: adds to each sample a partner, drawn by a permutation of the batch of all ranks.
   bool partners = false;
 
   /// Rows of a batch for each of its samples.
@@ -49,7 +49,7 @@ class BatchOrder {
 
   std::int64_t samples() const { return samples_; }
   const BatchOptions& options() const { return options_; }
-  /// ceil(samples / batch size), of streams rounded down unless they keep all.
+  /// ceil(samples / batch size), for streams rounded down unless keep_remainder.
   std::int64_t steps_per_epoch() const { return steps_; }
   /// Samples of the batch over all ranks, without making it.
   std::int64_t batch_samples(std::int64_t ordinal) const;
@@ -71,7 +71,7 @@ class BatchOrder {
   std::int64_t steps_;
   std::int64_t epoch_ = -1;  ///< whose permutation is in order_
   std::vector<std::int32_t> order_;
-  std::vector<std::int64_t> partners_;  ///< positions in a batch; kept for its memory
+  std::vector<std::int64_t> partners_;  ///< positions in a batch; a member to reuse its memory
 };
 
 /// XXH3-128 over the sample indices (int32, little-endian) of the batches from 0 on.

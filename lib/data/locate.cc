@@ -60,9 +60,9 @@ struct Search {
   std::size_t found = 0;
 };
 
-Search search_folder(const SetDef& def, const std::string& folder) {
+Search search_folder(const DatasetDef& def, const std::string& folder) {
   Search search;
-  for (const SetFile& file : def.files) {
+  for (const DataFile& file : def.files) {
     search.files.push_back(find_file(folder, file.name));
     if (search.files.back().empty()) {
       search.missing.push_back(file.name);
@@ -90,9 +90,9 @@ class Places {
   std::string text_;
 };
 
-std::optional<Located> look_in_folder(const SetDef& def,
-                                      const std::string& folder,
-                                      Places& places) {
+std::optional<LocatedDataset> look_in_folder(const DatasetDef& def,
+                                             const std::string& folder,
+                                             Places& places) {
   if (!is_folder(folder)) {
     places.add(folder, is_file(folder) ? "not a folder" : "not there");
     return std::nullopt;
@@ -101,7 +101,7 @@ std::optional<Located> look_in_folder(const SetDef& def,
   for (const std::string_view sub : {std::string_view(), def.folder}) {
     const std::string place = join(folder, sub);
     Search search = search_folder(def, place);
-    if (search.missing.empty()) return Located{def, place, std::move(search.files)};
+    if (search.missing.empty()) return LocatedDataset{def, place, std::move(search.files)};
     if (search.found >= nearest.found) nearest = std::move(search);
   }
   places.add(folder, fmt::format("no {}", nearest.missing.front()));
@@ -112,28 +112,28 @@ std::optional<Located> look_in_folder(const SetDef& def,
   return std::nullopt;
 }
 
-std::optional<Located> look_for_npz(const SetDef& def, const std::string& path) {
+std::optional<LocatedDataset> look_for_npz(const DatasetDef& def, const std::string& path) {
   if (!is_file(path)) return std::nullopt;
-  SetDef as_npz = def;
+  DatasetDef as_npz = def;
   as_npz.load = load_npz_set;
   as_npz.files = {};
-  return Located{as_npz, path, {path}};
+  return LocatedDataset{as_npz, path, {path}};
 }
 
-Located locate_named(const SetDef& def, const DataOptions& options) {
+LocatedDataset locate_named(const DatasetDef& def, const DataOptions& options) {
   if (def.files.empty()) return {def, "generated", {}};
   Places places;
   const std::string name(def.name);
   for (const std::string& root : options.search_paths) {
     const std::string folder = join(root, name);
     for (const std::string& npz : {folder + ".npz", join(folder, name + ".npz")}) {
-      if (std::optional<Located> found = look_for_npz(def, npz)) return *found;
+      if (std::optional<LocatedDataset> found = look_for_npz(def, npz)) return *found;
     }
-    if (std::optional<Located> found = look_in_folder(def, folder, places)) return *found;
+    if (std::optional<LocatedDataset> found = look_in_folder(def, folder, places)) return *found;
   }
   if (!def.system_folder.empty()) {
     const std::string folder(def.system_folder);
-    if (std::optional<Located> found = look_in_folder(def, folder, places)) return *found;
+    if (std::optional<LocatedDataset> found = look_in_folder(def, folder, places)) return *found;
   }
   if (places.text().empty()) places.add("nowhere, no folder for data sets is set");
   throw UserError(ErrorKind::data,
@@ -145,7 +145,7 @@ Located locate_named(const SetDef& def, const DataOptions& options) {
                               name));
 }
 
-Located locate_format(const SetDef& def, const DataOptions& options) {
+LocatedDataset locate_format(const DatasetDef& def, const DataOptions& options) {
   if (def.load == load_synthetic_digits) return {def, "generated", {}};
   if (options.path.empty()) {
     throw UserError(
@@ -155,7 +155,7 @@ Located locate_format(const SetDef& def, const DataOptions& options) {
     if (!is_folder(options.path)) {
       throw UserError(ErrorKind::data,
                       options.where,
-                      fmt::format("no folder of pictures: {} is {}",
+                      fmt::format("no folder of images: {} is {}",
                                   options.path,
                                   is_file(options.path) ? "a file" : "not there"));
     }
@@ -186,7 +186,8 @@ Located locate_format(const SetDef& def, const DataOptions& options) {
                     kind.remedy);
   }
   Places places;
-  if (std::optional<Located> found = look_in_folder(def, options.path, places)) return *found;
+  if (std::optional<LocatedDataset> found = look_in_folder(def, options.path, places))
+    return *found;
   throw UserError(
       ErrorKind::data,
       options.where,
@@ -235,7 +236,7 @@ std::vector<std::string> names_in(const std::string& folder) {
 Problem unknown_set(const std::string& name) {
   const std::string unknown = fmt::format("unknown data set '{}'", name);
   std::vector<std::string_view> formats_of_paths;
-  for (const SetDef& def : formats()) {
+  for (const DatasetDef& def : formats()) {
     if (def.load != load_synthetic_digits) formats_of_paths.push_back(def.name);
   }
   const std::string needs_format =
@@ -244,11 +245,10 @@ Problem unknown_set(const std::string& name) {
   if (is_folder(name)) {
     const std::vector<std::string> names = names_in(name);
     if (names.empty()) {
-      return {
-          {},
-          unknown + ": it is an empty folder",
-          "a folder of data holds text files, a folder of pictures for each class, or the files "
-          "of IDX or CIFAR"};
+      return {{},
+              unknown + ": it is an empty folder",
+              "a folder of data holds text files, a folder of images for each class, or the files "
+              "of IDX or CIFAR"};
     }
     return {
         {},
@@ -283,7 +283,7 @@ Problem unknown_set(const std::string& name) {
 std::string format_at(const std::string& path) {
   if (is_file(path)) return format_of_file(path);
   if (!is_folder(path)) return {};
-  for (const SetDef& def : formats()) {
+  for (const DatasetDef& def : formats()) {
     if (def.files.empty()) continue;
     for (const std::string_view sub : {std::string_view(), def.folder}) {
       if (search_folder(def, join(path, sub)).missing.empty()) return std::string(def.name);
@@ -303,7 +303,7 @@ std::string format_at(const std::string& path) {
   return texts ? "text" : "";
 }
 
-Located locate(const DataOptions& options) {
+LocatedDataset locate(const DataOptions& options) {
   const auto config_error = [&](std::string message, std::string hint) {
     return UserError(ErrorKind::config, options.where, std::move(message), std::move(hint));
   };
@@ -312,14 +312,14 @@ Located locate(const DataOptions& options) {
   }
   if (!options.name.empty()) {
     if (!options.path.empty()) throw config_error("data has a name; a path excludes it", {});
-    const SetDef* def = find_set(options.name);
+    const DatasetDef* def = find_set(options.name);
     if (def == nullptr) {
       const Problem problem = unknown_set(options.name);
       throw config_error(problem.message, problem.hint);
     }
     return locate_named(*def, options);
   }
-  const SetDef* def = find_format(options.format);
+  const DatasetDef* def = find_format(options.format);
   if (def == nullptr) {
     throw config_error(fmt::format("unknown data format '{}'", options.format),
                        choices(options.format, dataset_formats()));

@@ -1,4 +1,4 @@
-// PNG pictures through libpng.
+// PNG images through libpng.
 
 #include <png.h>
 
@@ -62,7 +62,7 @@ PngReader::PngReader(std::span<const std::byte> bytes)
 /// All before the pixels, which are to become grey or RGB of 8 bits. False: see `problem`.
 bool read_info(PngReader& reader) {
   if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
-  png_set_user_limits(reader.png, config::k_largest_side, config::k_largest_side);
+  png_set_user_limits(reader.png, config::k_max_image_side, config::k_max_image_side);
   png_read_info(reader.png, reader.info);
   reader.stored_bytes =
       png_get_rowbytes(reader.png, reader.info) * png_get_image_height(reader.png, reader.info);
@@ -90,10 +90,10 @@ void check_size(std::span<const std::byte> bytes, const std::string& path) {
   if (!header) throw file_error(path, "has a damaged PNG header");
   const auto width = load_be<std::uint32_t>(bytes.data() + k_width);
   const auto height = load_be<std::uint32_t>(bytes.data() + k_height);
-  check_sides(width, height, path);
+  check_image_size(width, height, path);
 }
 
-/// The picture without its last channel, which must be opaque in every pixel.
+/// The image without its last channel, which must be opaque in every pixel.
 Tensor without_alpha(const Tensor& image, const std::string& path) {
   const Shape& shape = image.shape();
   const std::int64_t channels = shape[2] - 1;

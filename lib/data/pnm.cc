@@ -62,7 +62,7 @@ Tensor read_pnm(std::span<const std::byte> bytes, const std::string& path) {
   const int width = scanner.number("width");
   const int height = scanner.number("height");
   const int largest = scanner.number("largest value");
-  check_sides(width, height, path);
+  check_image_size(width, height, path);
   if (largest < 1 || largest > 255) {
     throw file_error(path, "has values up to {}; 1 to 255 can be read", largest);
   }

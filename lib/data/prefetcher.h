@@ -1,5 +1,5 @@
 #pragma once
-// A thread assembles the next batches while the current one is trained on.
+// Prefetching: a thread assembles the next batches during the training step.
 
 #include <condition_variable>
 #include <cstdint>
@@ -61,7 +61,7 @@ class Prefetcher {
   };
 
   void work();
-  /// take() without a thread.
+  /// take() without a prefetch thread.
   const LoadedBatch& make(std::int64_t ordinal);
   Slot* find(State state, std::int64_t ordinal);
   /// Drops all prepared batches and continues from `ordinal`.

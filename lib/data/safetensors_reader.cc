@@ -20,7 +20,8 @@ constexpr std::uint64_t k_largest_header = 100'000'000;
 constexpr std::size_t k_deepest = 3;  ///< {tensor: {data_offsets: [..]}}
 
 json parse_header(const std::string& path, const std::string& text) {
-  if (const std::string excess = find_excess(text, {.depth = k_deepest}); !excess.empty()) {
+  if (const std::string excess = find_limit_violation(text, {.depth = k_deepest});
+      !excess.empty()) {
     throw file_error(path, "has a header that {}", excess);
   }
   try {
@@ -105,9 +106,9 @@ SafetensorsReader::SafetensorsReader(const std::string& path) : file_(path) {
       entries_.push_back(read_entry(path, name, value));
       continue;
     }
-    if (!value.is_object()) throw file_error(path, "has metadata that is no map of texts");
+    if (!value.is_object()) throw file_error(path, "has metadata that is not a map of strings");
     for (const auto& [key, word] : value.items()) {
-      if (!word.is_string()) throw file_error(path, "has metadata '{}' that is no text", key);
+      if (!word.is_string()) throw file_error(path, "has metadata '{}' that is not a string", key);
       metadata_[key] = word.get<std::string>();
     }
   }

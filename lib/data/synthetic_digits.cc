@@ -231,7 +231,7 @@ std::array<GlyphRange, 10> glyph_ranges() {
   return ranges;
 }
 
-/// Draws one picture; returns its digit.
+/// Draws one image; returns its digit.
 std::int32_t draw_sample(const std::array<GlyphRange, 10>& ranges,
                          RandomStream random,
                          std::uint8_t* pixels) {

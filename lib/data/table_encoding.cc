@@ -35,7 +35,7 @@ bool is_missing(const TableSpec& spec, std::string_view text) {
 }
 
 std::string in_quotes(std::string_view text) {
-  return fmt::format("'{}'", printable(shortened(text, 40)));
+  return fmt::format("'{}'", printable(truncated(text, 40)));
 }
 
 UserError cell_error(const CsvFile& file,
@@ -175,10 +175,10 @@ std::vector<std::string> feature_columns(const CsvFile& file, const TableSpec& s
                   "data.table.separator says what separates the columns");
 }
 
-std::vector<std::int64_t> whole_rows(const CsvFile& file,
-                                     const TableSpec& spec,
-                                     const std::vector<std::string>& columns,
-                                     const std::string& weight) {
+std::vector<std::int64_t> complete_rows(const CsvFile& file,
+                                        const TableSpec& spec,
+                                        const std::vector<std::string>& columns,
+                                        const std::string& weight) {
   std::vector<std::size_t> needed{file.column(spec.target)};
   if (!weight.empty()) needed.push_back(file.column(weight));
   const auto never_filled = std::ssize(needed);
@@ -208,7 +208,7 @@ std::vector<std::int64_t> whole_rows(const CsvFile& file,
   }
   const auto skipped = file.rows() - static_cast<std::int64_t>(rows.size());
   if (skipped > 0) {
-    log_warning("{}: {} of {} rows have a missing value and are left out",
+    log_warning("{}: {} of {} rows have a missing value and are skipped",
                 file.where(0).file,
                 skipped,
                 file.rows());
@@ -219,8 +219,8 @@ std::vector<std::int64_t> whole_rows(const CsvFile& file,
 std::vector<std::string> find_classes(const CsvFile& file,
                                       const TableSpec& spec,
                                       Rows rows,
-                                      std::optional<bool> of_values) {
-  if (of_values == true) return {};
+                                      std::optional<bool> regression) {
+  if (regression == true) return {};
   const Content content = content_of(file, spec, file.column(spec.target), rows);
   const auto& distinct = content.distinct;
   const bool integers =
@@ -228,7 +228,7 @@ std::vector<std::string> find_classes(const CsvFile& file,
         const double value = *number(text);
         return value == std::floor(value);
       });
-  if (!of_values && content.texts == 0 && (!integers || distinct.size() > k_few_integers))
+  if (!regression && content.texts == 0 && (!integers || distinct.size() > k_few_integers))
     return {};
   const std::size_t most = std::min(k_max_classes, std::max(k_few_integers, rows.size() / 2));
   if (distinct.size() > most || (content.texts == 0 && !integers)) {

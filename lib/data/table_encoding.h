@@ -1,6 +1,6 @@
 #pragma once
-// How the columns of a table become the features of a sample: learned from the training rows, kept
-// with a run, and applied to all rows that the model sees.
+// The encoding of the columns of a table as features: fitted to the training rows, saved with a
+// run, and applied to all rows.
 
 #include <cstdint>
 #include <optional>
@@ -14,12 +14,11 @@
 
 namespace halfstep::data {
 
-/// A column of numbers is one feature; one of categories has a feature for each category, 1 where
-/// the row has it and 0 elsewhere.
+/// A numeric column is one feature; a categorical column is one-hot encoded.
 struct ColumnEncoding {
   std::string name{};
   std::vector<std::string> categories{};  ///< sorted; empty: a column of numbers
-  double mean = 0;                        ///< stands for a missing number
+  double mean = 0;                        ///< replaces a missing number
   double deviation = 1;                   ///< of the population; 1 for equal numbers
 
   std::int64_t features() const;
@@ -40,18 +39,18 @@ std::vector<std::string> feature_columns(const CsvFile& file, const config::Tabl
 /// The rows that have a value in the target, in the column of weights ("": there is none) and,
 /// where the spec does not fill them, in `columns`. Errors: UserError(data) at the first row that
 /// is not to be skipped.
-std::vector<std::int64_t> whole_rows(const CsvFile& file,
-                                     const config::TableSpec& spec,
-                                     const std::vector<std::string>& columns,
-                                     const std::string& weight);
+std::vector<std::int64_t> complete_rows(const CsvFile& file,
+                                        const config::TableSpec& spec,
+                                        const std::vector<std::string>& columns,
+                                        const std::string& weight);
 
-/// The values of the target, sorted: as numbers if all are numbers. Nothing where they are values
-/// to predict: if `of_values` says so, otherwise if there are other numbers than a few integers.
-/// Errors: UserError(data) where the loss is one of classes and there are too many values.
+/// The classes: the distinct values of the target, sorted, as numbers if all are numbers. Empty for
+/// a regression: where `regression` is true, or absent and the numbers are not a few integers.
+/// Errors: UserError(data) for a classification with too many distinct values.
 std::vector<std::string> find_classes(const CsvFile& file,
                                       const config::TableSpec& spec,
                                       std::span<const std::int64_t> rows,
-                                      std::optional<bool> of_values);
+                                      std::optional<bool> regression);
 
 /// Kind, mean and deviation or categories of a column, from these rows. Errors: UserError(data) for
 /// a column with numbers and texts, with texts that are no categories, and without values.

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "data/dataset_registry.h"
 #include "data/file.h"
-#include "data/table.h"
 #include "data/text_tokens.h"
 
 namespace halfstep::data {
@@ -47,7 +47,7 @@ std::string read_texts(std::span<const std::string> files, config::TextTokens to
 
 }  // namespace
 
-Dataset load_text_set(const SetDef&,
+Dataset load_text_set(const DatasetDef&,
                       const DataOptions& options,
                       std::span<const std::string> files) {
   if (!options.text) {
@@ -91,9 +91,9 @@ Dataset load_text_set(const SetDef&,
   if (!dataset.text) {
     const std::int64_t fitted =
         validation_split_at(windows.in(train), options.validation_split, options.where);
-    dataset.text = learn_vocabulary({&text, 1}, spec, windows.tokens(fitted));
+    dataset.text = build_vocabulary({&text, 1}, spec, windows.tokens(fitted));
   }
-  const std::vector<std::int32_t> ids = TokenIds(*dataset.text)(text);
+  const std::vector<std::int32_t> ids = TokenEncoder(*dataset.text)(text);
   const std::span<const std::int32_t> all(ids);
   dataset.train = windows.cut(all.first(static_cast<std::size_t>(train)));
   if (test > 0) dataset.test = windows.cut(all.last(static_cast<std::size_t>(test)));

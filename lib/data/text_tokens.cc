@@ -63,7 +63,7 @@ std::int64_t TextVocabulary::size() const {
   return tokens == TextTokens::byte ? k_bytes : static_cast<std::int64_t>(names.size());
 }
 
-void each_token(std::string_view text, TextTokens tokens, const TakeToken& take) {
+void each_token(std::string_view text, TextTokens tokens, const TokenCallback& take) {
   while (!text.empty()) {
     std::size_t size = 1;
     if (tokens == TextTokens::character) size = first_character(text).bytes;
@@ -79,7 +79,7 @@ void each_token(std::string_view text, TextTokens tokens, const TakeToken& take)
   }
 }
 
-TextVocabulary learn_vocabulary(std::span<const std::string> texts,
+TextVocabulary build_vocabulary(std::span<const std::string> texts,
                                 const TextSpec& spec,
                                 std::int64_t count) {
   TextVocabulary vocabulary{spec.tokens};
@@ -104,7 +104,7 @@ TextVocabulary learn_vocabulary(std::span<const std::string> texts,
   return vocabulary;
 }
 
-TokenIds::TokenIds(const TextVocabulary& vocabulary) : vocabulary_(vocabulary) {
+TokenEncoder::TokenEncoder(const TextVocabulary& vocabulary) : vocabulary_(vocabulary) {
   for (const std::string& name : vocabulary.names) {
     const auto id = static_cast<std::int32_t>(ids_.size());
     if (name == k_unknown) unknown_ = id;
@@ -112,7 +112,7 @@ TokenIds::TokenIds(const TextVocabulary& vocabulary) : vocabulary_(vocabulary) {
   }
 }
 
-std::vector<std::int32_t> TokenIds::operator()(std::string_view text) const {
+std::vector<std::int32_t> TokenEncoder::operator()(std::string_view text) const {
   std::vector<std::int32_t> ids;
   each_token(text, vocabulary_.tokens, [&](std::string_view token) {
     if (vocabulary_.tokens == TextTokens::byte) {
@@ -146,7 +146,7 @@ std::string text_of(std::span<const std::int64_t> ids, const TextVocabulary& voc
   return text;
 }
 
-std::string without_mark(std::span<const std::byte> bytes, const std::string& path) {
+std::string without_bom(std::span<const std::byte> bytes, const std::string& path) {
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.starts_with("\xFF\xFE"sv) || text.starts_with("\xFE\xFF"sv)) {
     throw UserError(ErrorKind::data,
@@ -164,7 +164,7 @@ std::string read_text(const std::string& path, TextTokens tokens) {
   if (tokens == TextTokens::byte) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
-  std::string text = without_mark(bytes, path);
+  std::string text = without_bom(bytes, path);
   const FileKind kind = file_kind(bytes);
   const bool other_kind = !kind.name.empty() && !kind.name.starts_with("text");
   const std::string_view all = text;
@@ -172,7 +172,7 @@ std::string read_text(const std::string& path, TextTokens tokens) {
     const Character character = first_character(all.substr(at));
     // Other kinds of files have bytes that no text has at their beginning.
     if (character.code == 0 && at < k_kind_bytes && other_kind) {
-      throw wrong_kind(path, "a text", bytes);
+      throw wrong_file_kind(path, "a text", bytes);
     }
     if (character.bytes == 0) {
       refuse(path,
@@ -182,7 +182,7 @@ std::string read_text(const std::string& path, TextTokens tokens) {
              "'iconv -f LATIN1 -t UTF-8' converts a file; data.text.tokens: byte takes any bytes");
     }
     if (character.code == 0) {
-      refuse(path, all, at, "is no text: byte", "data.text.tokens: byte takes any bytes");
+      refuse(path, all, at, "is not text: byte", "data.text.tokens: byte takes any bytes");
     }
     at += character.bytes;
   }
@@ -205,7 +205,7 @@ Tensor read_windows(const std::string& path,
                     const TextSpec& spec,
                     const TextVocabulary& vocabulary) {
   const std::vector<std::int32_t> ids =
-      TokenIds(vocabulary)(prepared(read_text(path, spec.tokens), spec));
+      TokenEncoder(vocabulary)(prepared(read_text(path, spec.tokens), spec));
   const auto count = static_cast<std::int64_t>(ids.size());
   if (count < spec.length) {
     throw file_error(path, "has {} tokens; the model takes {} at once", count, spec.length);

@@ -1,6 +1,6 @@
 #pragma once
-// Texts as sequences of tokens: bytes, characters or words, each with an id. The vocabulary is
-// learned from the training part, kept with a run, and applied to all texts that the model sees.
+// Tokenization of texts into bytes, characters or words. The vocabulary is built from the training
+// split, saved with a run, and applied to all texts.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace halfstep::data {
 
-/// The tokens by id. The id of a byte is its value. Of characters and words, the first name stands
-/// for all unknown tokens; where texts are padded, the name of padding comes before it.
+/// The tokens by id. The id of a byte is its value. For characters and words, id 0 is the unknown
+/// token; where texts are padded, id 0 is padding and id 1 the unknown token.
 struct TextVocabulary {
   config::TextTokens tokens = config::TextTokens::byte;
   std::vector<std::string> names{};  ///< by id; empty: bytes
@@ -26,21 +26,21 @@ struct TextVocabulary {
 };
 
 /// Called with each token in turn.
-using TakeToken = std::function<void(std::string_view token)>;
+using TokenCallback = std::function<void(std::string_view token)>;
 
-void each_token(std::string_view text, config::TextTokens tokens, const TakeToken& take);
+void each_token(std::string_view text, config::TextTokens tokens, const TokenCallback& take);
 
-/// The vocabulary of some texts, of whose tokens the first `count` are used: the most frequent
-/// first, equally frequent ones in the order of their bytes. Texts of a column are padded.
-TextVocabulary learn_vocabulary(std::span<const std::string> texts,
+/// Builds the vocabulary from the first `count` tokens of the texts: the most frequent tokens
+/// first, ties in byte order. Texts of a column are padded.
+TextVocabulary build_vocabulary(std::span<const std::string> texts,
                                 const config::TextSpec& spec,
                                 std::int64_t count);
 
-/// The ids of tokens.
-class TokenIds {
+/// Maps a text to the ids of its tokens.
+class TokenEncoder {
  public:
   /// `vocabulary` must outlive it.
-  explicit TokenIds(const TextVocabulary& vocabulary);
+  explicit TokenEncoder(const TextVocabulary& vocabulary);
   std::vector<std::int32_t> operator()(std::string_view text) const;
 
  private:
@@ -49,15 +49,15 @@ class TokenIds {
   std::int32_t unknown_ = 0;
 };
 
-/// The text, with A to Z in lower case where the spec asks for it.
+/// The text, with A to Z in lower case if spec.lowercase.
 std::string prepared(std::string_view text, const config::TextSpec& spec);
 
-/// The text that ids stand for, without padding; words are separated by blanks.
+/// Decodes ids to text, without padding; words are separated by blanks.
 std::string text_of(std::span<const std::int64_t> ids, const TextVocabulary& vocabulary);
 
 /// The content of a file without the byte order mark of UTF-8.
 /// Errors: UserError(data) for the marks of UTF-16.
-std::string without_mark(std::span<const std::byte> bytes, const std::string& path);
+std::string without_bom(std::span<const std::byte> bytes, const std::string& path);
 
 /// The content of a file, which may be compressed with gzip. Errors: UserError(data), of bytes
 /// only for an empty file: with line and byte where it is no UTF-8 or has a byte 0, and for a
@@ -67,7 +67,7 @@ std::string read_text(const std::string& path, config::TextTokens tokens);
 /// The files of a folder that end in .txt or .txt.gz, by name. Errors: UserError(data) without any.
 std::vector<std::string> text_files(const std::string& folder);
 
-/// The tokens of a file as windows one after the other, of which the last one ends with the text.
+/// The tokens of a file as consecutive windows; the last one is aligned to the end of the text.
 /// Shapes: float32 [windows, length]. Errors: as read_text; UserError(data) for fewer tokens than a
 /// window takes.
 Tensor read_windows(const std::string& path,

@@ -22,7 +22,8 @@ void check_labels(const SplitView& split,
         {},
         fmt::format(
             "{}: label {} of sample {} is not in 0..{}", what, labels[i], i / each, classes - 1),
-        can_ignore ? "sparse_categorical_crossentropy leaves out labels of its ignore_class" : "");
+        can_ignore ? "sparse_categorical_crossentropy ignores labels equal to its ignore_class"
+                   : "");
   }
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Checks that the values of samples and labels are those that a layer or a loss takes.
+// Range checks of the values of samples and labels, as required by layers and losses.
 
 #include <cstdint>
 #include <optional>

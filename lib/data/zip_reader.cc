@@ -57,7 +57,7 @@ ZipReader::Directory ZipReader::find_directory() const {
   const std::vector<std::byte> start = file_.start(k_kind_bytes);
   const bool zip = start.size() >= 4 && load_le<std::uint32_t>(start.data()) == k_local_signature;
   if (!zip && !file_kind(start).name.empty()) {
-    throw wrong_kind(path(), "an NPZ file (a ZIP archive)", start);
+    throw wrong_file_kind(path(), "an NPZ file (a ZIP archive)", start);
   }
   if (size < k_end_bytes) throw file_error(path(), "is not a ZIP archive: it has {} bytes", size);
   std::vector<std::byte> tail(std::min<std::uint64_t>(size, k_end_bytes + 0xFFFF));

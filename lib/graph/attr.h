@@ -1,6 +1,5 @@
 #pragma once
-// Attributes of a node: a small list of (name, value) sorted by name. Printing, parsing, equality
-// and hashing are implemented here once for all ops.
+// Attributes of a node: a list of (name, value) sorted by name.
 
 #include <cstdint>
 #include <string>

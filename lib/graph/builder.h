@@ -1,6 +1,6 @@
 #pragma once
-// The only way to make nodes of an executable graph: types are inferred and checked on the spot,
-// and every node remembers which layer and config line it came from.
+// Builder of executable graphs. Each added node gets inferred and checked types, and its origin:
+// layer and config line.
 
 #include <initializer_list>
 #include <string>
@@ -53,7 +53,7 @@ class Builder {
   /// `x` itself when it has that dtype already, else a Cast.
   Value cast(Value x, DType dtype);
 
-  /// An input slot, which the host writes before each step.
+  /// A Placeholder, which the host feeds before each step.
   Value placeholder(std::string_view name, DType dtype, const Shape& shape);
 
   /// Declares a variable and returns its handle (VarHandleOp); that of the same variable, where it

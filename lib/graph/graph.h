@@ -21,8 +21,9 @@ enum class Phase { input, forward, loss, backward, unscale, clip, update, metric
 
 std::string_view name(Phase phase);
 
-/// An op of TensorFlow that is computed by several nodes: pairs of a node's op that does the
-/// arithmetic, or its gradient, and the name of TensorFlow's op. The other nodes move operands.
+/// A TensorFlow op that is decomposed into several nodes. `names` pairs the op of the nodes that do
+/// the arithmetic, or its gradient, with the name of TensorFlow's op. The other nodes move
+/// operands.
 struct CompositeOp {
   std::array<std::pair<std::string_view, std::string_view>, 3> names = {};
 };
@@ -62,21 +63,21 @@ struct Node {
   bool moves_operands() const { return origin.composite != nullptr && listed_op() == op; }
 };
 
-/// An op on given inputs. Its node is in no graph: it has attributes and outputs, no name.
+/// An op applied to inputs, outside of any graph: its node has attributes and outputs, but no name.
 struct OpInstance {
   Node node;
   std::vector<OpInput> inputs;
 };
 
-/// The purpose of a variable. A `state` has a row for each sample of a batch and begins the next
-/// one. A `master` is this rank's slice of a weight, in the dtype in which it is updated. `derived`
-/// variables are recomputed on load and never saved.
+/// The purpose of a variable. A `state` of a stateful layer has a row per sample of a batch and is
+/// the initial state of the next batch. A `master` is this rank's slice of a weight, in the dtype
+/// in which it is updated. `derived` variables are recomputed on load and never saved.
 enum class Role { weight, statistic, slot, counter, loss_scale, state, derived, master };
 
 std::string_view name(Role role);
 
-/// Whether the weights of a model, as copied, saved and restored, have variables of a role. A
-/// master is read from the tensor of its weight; no state that is saved has any.
+/// Whether variables of a role belong to a model's weights, which are copied, saved and restored. A
+/// master is restored from the tensor of its weight and never saved itself.
 constexpr bool in_weights(Role role) {
   return role == Role::weight || role == Role::statistic || role == Role::master;
 }
@@ -94,11 +95,11 @@ struct Initializer {
   bool operator==(const Initializer&) const = default;
 };
 
-/// One rank's part of a tensor that several ranks divide: elements [begin, begin + n) of the n
-/// elements per rank, of which those beyond its end are padding.
+/// This rank's shard of a tensor that is sharded over the ranks: the n elements [begin, begin + n);
+/// those beyond the end of the tensor are padding.
 struct Slice {
-  std::string of;  ///< name of the tensor in checkpoints: "dense_1/kernel"
-  Shape whole;     ///< its shape
+  std::string tensor;  ///< name of the tensor in checkpoints: "dense_1/kernel"
+  Shape full_shape;    ///< its shape
   std::int64_t begin = 0;
 
   bool operator==(const Slice&) const = default;
@@ -155,7 +156,7 @@ class Graph {
   std::vector<std::pair<std::string, Value>> fetches_;
 };
 
-/// The number that a Const is in all of its elements; nothing where they differ and for other ops.
+/// The value of a Const whose elements are all equal; nothing for other nodes.
 std::optional<double> constant_of(const Node& node);
 
 /// The inputs of a node of a graph.

@@ -81,7 +81,7 @@ class ShapeError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// An input of an op: its type, and the value that it is where the op is, or could be, in a graph.
+/// An input of an op: its type and, in a graph, the value that it reads.
 struct OpInput {
   TensorType type;
   const Node* producer = nullptr;
@@ -129,17 +129,18 @@ enum class Stage { tf, lowered };
 /// operands cast to float32, or from operands that are promoted themselves.
 enum class Promotion { none, operands, terms };
 
-/// The optional facts of an op. Without `infer` halfstep cannot execute the op, only explain graphs
-/// that contain it.
+/// Optional properties of an op. An op without `infer` cannot be executed, only explained in an
+/// imported graph.
 struct OpTraits {
   InferShapes infer = nullptr;
   Gradient gradient = nullptr;
   bool stateful = false;
   Stage stage = Stage::tf;
-  /// Operands of an op that FusedElementwise can have as a step; further inputs are shapes.
+  /// Number of tensor operands inside a FusedElementwise, 0 if it cannot be fused; further inputs
+  /// are shapes.
   std::size_t elementwise = 0;
-  bool aliases = false;  ///< output 0 is the memory of input 0: nothing is launched
-  bool update = false;   ///< one step of an optimizer, which FusedUpdate can have as its rule
+  bool aliases = false;  ///< output 0 shares the memory of input 0: no kernel launch
+  bool update = false;   ///< an optimizer update, which can be the rule of a FusedUpdate
   Promotion promotion = Promotion::none;
 };
 

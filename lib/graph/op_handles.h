@@ -1,6 +1,6 @@
 #pragma once
-// Names of ops that code asks for, as constants: `node.is(ops::k_matmul)`. An op needs a line here
-// only when a comparison names it; a test looks each one up in the op table.
+// Constants for the names of ops. An op needs a line here only when a comparison names it; a test
+// looks each one up in the op table.
 
 #include <string_view>
 

@@ -190,10 +190,10 @@ class Parser {
       return variable.slice ? *variable.slice : variable.slice.emplace();
     };
     if (attr.name == "slice_of") {
-      slice().of = value.text;
+      slice().tensor = value.text;
       return true;
     }
-    if (attr.name == "whole") return take(read_shape(value), slice().whole);
+    if (attr.name == "whole") return take(read_shape(value), slice().full_shape);
     if (attr.name == "begin") return take(read_integer(value), slice().begin);
     if (attr.name == "layer") {
       variable.layer = value.text;

@@ -60,8 +60,8 @@ std::string print_ones(const Initializer& init) {
 std::string print_slice(const std::optional<Slice>& slice) {
   if (!slice) return {};
   return fmt::format(", slice_of: {}, whole: {}, begin: {}",
-                     print_quoted(slice->of),
-                     to_string(slice->whole),
+                     print_quoted(slice->tensor),
+                     to_string(slice->full_shape),
                      slice->begin);
 }
 

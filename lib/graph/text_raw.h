@@ -80,8 +80,8 @@ struct RawGraph {
 /// Parsing stops after this many problems.
 inline constexpr std::size_t k_max_problems = 1000;
 
-/// Parses every line; a line with an error is reported and left out. After k_max_problems errors,
-/// or two million names and values, the rest is left out with an error.
+/// Parses every line; a line with an error is reported and skipped. After k_max_problems errors, or
+/// two million names and values, the rest is skipped with an error.
 RawGraph read_raw(std::string_view text, std::string_view file_name, Diagnostics& diagnostics);
 
 /// True when the text form needs no quotes around a name.

@@ -45,10 +45,10 @@ LayerPolicies::LayerPolicies(const config::RunSpec& spec, Diagnostics& diagnosti
   }
 }
 
-precision::Resolved LayerPolicies::resolve(std::string_view layer,
-                                           const std::optional<std::string>& dtype,
-                                           const Where& where) {
-  precision::Resolved resolved = choose(layer, dtype, where);
+precision::ResolvedPolicy LayerPolicies::resolve(std::string_view layer,
+                                                 const std::optional<std::string>& dtype,
+                                                 const Where& where) {
+  precision::ResolvedPolicy resolved = choose(layer, dtype, where);
   if (!rewrites_ || !is_half(resolved.policy.compute)) return resolved;
   Where asked = where;
   for (std::size_t i = 0; map_ && i < map_->overrides().size(); ++i) {
@@ -62,9 +62,9 @@ precision::Resolved LayerPolicies::resolve(std::string_view layer,
   return resolved;
 }
 
-precision::Resolved LayerPolicies::choose(std::string_view layer,
-                                          const std::optional<std::string>& dtype,
-                                          const Where& where) {
+precision::ResolvedPolicy LayerPolicies::choose(std::string_view layer,
+                                                const std::optional<std::string>& dtype,
+                                                const Where& where) {
   const Policy* own = dtype ? precision::policy_named(*dtype) : nullptr;
   if (dtype && own == nullptr) {
     const std::vector<std::string> known = policy_names();

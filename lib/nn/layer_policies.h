@@ -19,9 +19,9 @@ class LayerPolicies {
 
   /// The policy of a layer that gives `dtype` at `where`. A 16-bit compute dtype is an error when
   /// the automatic rewrite is enabled, because the rewrite makes that choice.
-  precision::Resolved resolve(std::string_view layer,
-                              const std::optional<std::string>& dtype,
-                              const Where& where);
+  precision::ResolvedPolicy resolve(std::string_view layer,
+                                    const std::optional<std::string>& dtype,
+                                    const Where& where);
 
   /// Reports overrides that match no layer: an error for a name, a warning for an expression, which
   /// may be meant for other models.
@@ -30,9 +30,9 @@ class LayerPolicies {
   std::vector<config::Warning> take_warnings() { return std::move(warnings_); }
 
  private:
-  precision::Resolved choose(std::string_view layer,
-                             const std::optional<std::string>& dtype,
-                             const Where& where);
+  precision::ResolvedPolicy choose(std::string_view layer,
+                                   const std::optional<std::string>& dtype,
+                                   const Where& where);
   void add(const UserError& error);
 
   Diagnostics& diagnostics_;

@@ -181,7 +181,7 @@ bool counts_positives(std::string_view name) {
   return def != nullptr && !def->counters.empty() && def->counters.back() == k_true_positives;
 }
 
-/// Whether the metric wants probabilities of events.
+/// Whether the metric needs_gradient probabilities of events.
 bool wants_probabilities(std::string_view name) { return name == k_auc || counts_positives(name); }
 
 /// Why the metric means nothing there, or "".

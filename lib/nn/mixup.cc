@@ -75,7 +75,7 @@ Mixup::Mixup(Builder& b, double alpha, Value ordinal, std::uint64_t seed, const 
   const Value u =
       b.add("RandomUniformFromOrdinal",
             {ordinal},
-            {{"shape", Shape{share.rows}},
+            {{"shape", Shape{share.samples}},
              {"seed", static_cast<std::int64_t>(seed)},
              {"stream", static_cast<std::int64_t>(name_key(k_stream.data(), k_stream.size()))},
              {"first", share.first}});

@@ -26,7 +26,7 @@ struct ModelNode {
   Where where;
   std::unique_ptr<Layer> layer;
   MaskUse masks = MaskUse::refused;
-  precision::Resolved precision;
+  precision::ResolvedPolicy precision;
   bool trainable = true;
   std::optional<RegularizerSpec> activity_regularizer;
   std::vector<Source> from;  ///< the inputs, then the initial states

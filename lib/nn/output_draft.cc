@@ -60,9 +60,9 @@ Value mask_weights(StepDraft& step, Value kept_by_all, Value kept) {
             {kept_by_all.valid() ? kept_by_all : graph::ops::reduce(b, "Sum", kept),
              b.scalar(DType::float32, 1)});
   // The steps of all samples of the batch, kept or not.
-  const std::int64_t rows = step.share.ranks > 1 ? step.share.batch : step.share.rows;
+  const std::int64_t rows = step.share.ranks > 1 ? step.share.batch : step.share.samples;
   const Value all =
-      b.scalar(DType::float32, static_cast<double>(shape.elements() / step.part.rows * rows));
+      b.scalar(DType::float32, static_cast<double>(shape.elements() / step.part.samples * rows));
   return b.add("Mul", {kept, b.add("RealDiv", {all, number})}, {}, "mask_weights");
 }
 
@@ -103,7 +103,7 @@ Value count_kept(StepDraft& step, Value mask) {
   const ScopeGuard scope(
       b, step_origin(Phase::loss, "masked losses are averaged over the batch"), "kept");
   Value kept = graph::ops::reduce(b, "Sum", b.cast(mask, DType::float32));
-  if (step.share.counted == 0) kept = b.scalar(DType::float32, 0);
+  if (step.share.weighted_samples == 0) kept = b.scalar(DType::float32, 0);
   if (step.share.ranks > 1) {
     const Value sum = graph::ops::start_all_reduce(b, {kept}, DType::float32, step.share.ranks);
     kept = graph::ops::wait_for_all_reduce(b, sum, {b.type(kept)})[0];
@@ -119,7 +119,7 @@ OutputDraft begin_output(StepDraft& step, std::size_t i, Value output) {
   // The loss and the metrics see each position of an output as a sample, as in Keras.
   draft.predictions = flatten_positions(b, draft.predictions);
   const Shape shape = b.shape(draft.predictions);
-  draft.positions = shape[0] / step.part.rows;
+  draft.positions = shape[0] / step.part.samples;
   const Loss& loss = *draft.spec.loss;
   const bool event = of_events(loss.label_kind()) && shape.elements() == shape[0];
   if (step.purpose != Purpose::train && shape.rank() == 2 && (shape[1] > 1 || event)) {
@@ -274,24 +274,25 @@ void build_metrics(StepDraft& step, const OutputDraft& draft) {
     const std::vector<std::string> counters = counter_names(name, draft.spec.form);
     const bool is_loss = name == k_loss_metric;
     const std::vector<Value> sums =
-        is_loss ? std::vector<Value>{b.add(
-                      "Mul",
-                      {draft.loss, b.scalar(DType::float32, static_cast<double>(step.part.rows))})}
-                : build_metric({b,
-                                draft.predictions,
-                                draft.labels,
-                                draft.per_sample,
-                                draft.spec.loss->from_logits(),
-                                draft.weights,
-                                draft.sample_weights},
-                               name);
+        is_loss
+            ? std::vector<Value>{b.add(
+                  "Mul",
+                  {draft.loss, b.scalar(DType::float32, static_cast<double>(step.part.samples))})}
+            : build_metric({b,
+                            draft.predictions,
+                            draft.labels,
+                            draft.per_sample,
+                            draft.spec.loss->from_logits(),
+                            draft.weights,
+                            draft.sample_weights},
+                           name);
     for (std::size_t i = 0; i < counters.size(); ++i) {
       Value sum = sums[i];
       if (draft.positions > 1 && !is_loss) {
         const Value count = b.scalar(DType::float32, static_cast<double>(draft.positions));
         sum = b.add("RealDiv", {sum, count});
       }
-      if (step.part.counted == 0) sum = weighted_by_share(b, sum, step.part);
+      if (step.part.weighted_samples == 0) sum = weighted_by_share(b, sum, step.part);
       step.graph.fetches().emplace_back(
           "metric/" + config::metric_name(draft.spec.key, counters[i]), sum);
     }

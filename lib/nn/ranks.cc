@@ -108,7 +108,7 @@ Weight master_of(Builder& b, const Weight& weight, const Shard& shard) {
 void number_messages(Builder& b, const std::vector<AllReduceBucket>& gradients) {
   std::set<std::pair<int, int>> starts;  // after the node by which they begin
   for (int id = 0; id < b.graph().size(); ++id) {
-    if (graph::ops::exchanged_halves(b.graph().node(id)) > 0) starts.emplace(id, id);
+    if (graph::ops::collective_phases(b.graph().node(id)) > 0) starts.emplace(id, id);
   }
   for (const AllReduceBucket& bucket : gradients) {
     const int id = bucket.sum.node;

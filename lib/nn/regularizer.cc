@@ -67,7 +67,7 @@ void regularizer_field(config::Fields& f,
                        std::string_view name,
                        std::optional<RegularizerSpec>& spec,
                        std::string_view doc) {
-  f.section(name, spec, {.doc = doc, .bare = "type"});
+  f.section(name, spec, {.doc = doc, .shorthand_key = "type"});
 }
 
 }  // namespace halfstep::nn

@@ -36,12 +36,12 @@ Value input_rows(StepDraft& step, std::string_view name, DType dtype, const Shap
   const Value all =
       known >= 0
           ? Value{known, 0}
-          : b.placeholder(name, dtype, batched((partners ? 2 : 1) * step.share.rows, sample));
+          : b.placeholder(name, dtype, batched((partners ? 2 : 1) * step.share.samples, sample));
   if (step.parts == 1) return all;
   const auto slice_from = [&](std::int64_t first) {
     std::vector<std::int64_t> begin(sample.rank() + 1, 0);
     begin.front() = first;
-    const Shape rows = batched(step.part.rows, sample);
+    const Shape rows = batched(step.part.samples, sample);
     const Value slice =
         b.add("Slice", {all, b.ints(std::move(begin)), b.ints({rows.begin(), rows.end()})});
     step.graph.node(slice.node).control = step.previous;
@@ -50,7 +50,8 @@ Value input_rows(StepDraft& step, std::string_view name, DType dtype, const Shap
   const std::int64_t first = step.part.first - step.share.first;
   const Value own = slice_from(first);
   if (!partners) return own;
-  return b.add("ConcatV2", {own, slice_from(step.share.rows + first), b.scalar(DType::int32, 0)});
+  return b.add("ConcatV2",
+               {own, slice_from(step.share.samples + first), b.scalar(DType::int32, 0)});
 }
 
 /// Stored samples as float32 in the shape of the input; those of several inputs in one row.
@@ -228,8 +229,9 @@ void build_loss(StepDraft& step) {
 }
 
 Value weighted_by_share(Builder& b, Value mean, const BatchShare& share) {
-  if (share.counted == share.batch) return mean;
-  const double weight = static_cast<double>(share.counted) / static_cast<double>(share.batch);
+  if (share.weighted_samples == share.batch) return mean;
+  const double weight =
+      static_cast<double>(share.weighted_samples) / static_cast<double>(share.batch);
   return b.add("Mul", {mean, b.scalar(b.dtype(mean), weight)});
 }
 

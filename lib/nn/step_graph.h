@@ -80,8 +80,8 @@ struct StepDraft {
         data(of_data),
         share(of_batch),
         purpose(of_purpose),
-        parts(purpose == Purpose::train ? std::min(of.accumulate_steps, share.min_rows()) : 1),
-        part(share.part(0, parts)),
+        parts(purpose == Purpose::train ? std::min(of.accumulate_steps, share.min_samples()) : 1),
+        part(share.micro_batch(0, parts)),
         b(graph, graph::op_table()) {}
 
   const StepSpec& spec;

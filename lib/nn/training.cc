@@ -156,7 +156,7 @@ void accumulate_gradients(StepDraft& step) {
     }
     b.origin().phase = Phase::metrics;
     const double weight =
-        static_cast<double>(step.part.rows) / static_cast<double>(step.share.rows);
+        static_cast<double>(step.part.samples) / static_cast<double>(step.share.samples);
     for (std::size_t i = 0; i < step.record.assignments.size(); ++i) {
       auto [handle, value, rows] = step.record.assignments[i];
       const DType dtype = b.dtype(value);
@@ -175,7 +175,7 @@ void accumulate_gradients(StepDraft& step) {
   };
   add_part();
   for (std::int64_t i = 1; i < step.parts; ++i) {
-    step.part = step.share.part(i, step.parts);
+    step.part = step.share.micro_batch(i, step.parts);
     build_loss(step);
     differentiate_loss(step);
     if (step.promoted) promote_weight_gradients(step);

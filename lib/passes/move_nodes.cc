@@ -40,7 +40,7 @@ graph::Graph start_sums_early(const graph::Graph& graph, const Target& /*target*
     if (node.is(graph::ops::k_all_gather_wait)) {
       for (const Value& input : std::span(node.inputs).subspan(1)) waits[input.node] = id;
     }
-    if (graph::ops::exchanged_halves(node) == 0) continue;
+    if (graph::ops::collective_phases(node) == 0) continue;
     (node.is(graph::ops::k_all_gather_start) ? gathers : starts).push_back(id);
   }
   const auto number = [&](int id) {
@@ -59,7 +59,7 @@ graph::Graph start_sums_early(const graph::Graph& graph, const Target& /*target*
     if (is_placed(id)) return;
     const graph::Node& node = graph.node(id);
     const bool starts_sum =
-        graph::ops::exchanged_halves(node) > 0 && !node.is(graph::ops::k_all_gather_start);
+        graph::ops::collective_phases(node) > 0 && !node.is(graph::ops::k_all_gather_start);
     if (starts_sum) {
       while (starts[begun] != id) place(starts[begun]);
       ++begun;

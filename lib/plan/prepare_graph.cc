@@ -66,7 +66,7 @@ std::vector<RewriteDecision> decisions(const graph::Graph& given,
     const std::optional<List> list = lists.of(node.listed_op());
     d.list = list ? std::string(name(*list)) : "";
     d.paint = name(vertex.paint);
-    d.step = name(vertex.step);
+    d.step = name(vertex.rule);
     d.reason = vertex.reason;
     if (vertex.cause >= 0) {
       const auto cause = static_cast<std::size_t>(vertex.cause);

@@ -130,8 +130,8 @@ State::State(const graph::Graph& graph, std::uint64_t seed, std::shared_ptr<back
   for (const graph::Variable& variable : graph.variables()) {
     Tensor tensor(variable.type.dtype, variable.type.shape);
     if (variable.role == graph::Role::master) {
-      const Tensor whole(variable.type.dtype, variable.slice->whole);
-      initialize(whole, variable.initializer, seed, variable.slice->of);
+      const Tensor whole(variable.type.dtype, variable.slice->full_shape);
+      initialize(whole, variable.initializer, seed, variable.slice->tensor);
       take_slice(whole, *variable.slice, tensor);
     } else {
       initialize(tensor, variable.initializer, seed, variable.name);

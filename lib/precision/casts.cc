@@ -124,7 +124,7 @@ class Planner {
     const int id = graph_.size() + static_cast<int>(plan_.casts.size());
     const std::string name = unique_name(source, to_half);
     plan_.casts.push_back({name, source, to_half});
-    if (to_half && is_counted(source.node)) ++plan_.counted;
+    if (to_half && is_counted(source.node)) ++plan_.counted_casts;
 
     std::vector<Reader>& old = readers(source);
     std::erase_if(old, [&](const Reader& reader) {

@@ -22,8 +22,8 @@ struct CastPlan {
   std::vector<int> retyped;                     ///< vertices that change to the target
   std::vector<PlannedCast> casts;               ///< in the order TensorFlow inserts them
   std::vector<std::vector<CastSource>> inputs;  ///< new data inputs of every node
-  /// Number of casts to the target, except those of constants and variables.
-  int counted = 0;
+  /// Casts to the target, except those of constants and variables, as TensorFlow counts them.
+  int counted_casts = 0;
 };
 
 /// Visits the nodes in order; each output whose readers differ in paint gets a cast named

@@ -78,10 +78,10 @@ Json json_casts(const RewriteResult& result) {
 Json json_paint(const GraphReport& report) {
   Json paint = Json::array();
   for (const PaintedVertex& vertex : report.result.paint) {
-    paint.push_back({{"node", report.given.node(vertex.node).name},
+    paint.push_back({{"node", report.original.node(vertex.node).name},
                      {"attr", vertex.attr},
                      {"paint", name(vertex.paint)},
-                     {"step", name(vertex.step)},
+                     {"step", name(vertex.rule)},
                      {"reason", vertex.reason}});
   }
   return paint;
@@ -145,7 +145,7 @@ GraphReport explain_graph(std::string_view text,
   report.mode = options.mode;
   report.warnings = std::move(unknown.warnings);
   report.result = rewrite(parsed.graph, ops, used);
-  report.given = std::move(parsed.graph);
+  report.original = std::move(parsed.graph);
   return report;
 }
 
@@ -169,7 +169,7 @@ std::string to_json(const GraphReport& report) {
 std::string to_table(const GraphReport& report) {
   const std::map<int, const PaintedVertex*> paint = main_paint(report);
   struct Line {
-    std::string node, op, attrs, step, reason;
+    std::string node, op, attrs, rule, reason;
   };
   std::vector<Line> lines{{"node", "op", "types", "step", "reason"}};
   for (std::size_t i = 0; i < report.result.nodes.size(); ++i) {
@@ -179,7 +179,7 @@ std::string to_table(const GraphReport& report) {
     lines.push_back({printable(node.name),
                      printable(node.op),
                      printable(attrs_text(node)),
-                     known ? std::string(name(it->second->step)) : "",
+                     known ? std::string(name(it->second->rule)) : "",
                      known ? printable(it->second->reason) : ""});
   }
   std::size_t widths[4] = {};
@@ -187,7 +187,7 @@ std::string to_table(const GraphReport& report) {
     widths[0] = std::max(widths[0], line.node.size());
     widths[1] = std::max(widths[1], line.op.size());
     widths[2] = std::max(widths[2], std::min<std::size_t>(line.attrs.size(), 48));
-    widths[3] = std::max(widths[3], line.step.size());
+    widths[3] = std::max(widths[3], line.rule.size());
   }
   std::string text;
   for (const Line& line : lines) {
@@ -198,7 +198,7 @@ std::string to_table(const GraphReport& report) {
                                   widths[1],
                                   line.attrs,
                                   widths[2],
-                                  line.step,
+                                  line.rule,
                                   widths[3],
                                   line.reason);
     row.erase(row.find_last_not_of(' ') + 1);

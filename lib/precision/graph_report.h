@@ -11,7 +11,7 @@ namespace halfstep::precision {
 
 struct GraphReport {
   Mode mode = Mode::cuda;
-  graph::Graph given;  ///< as written
+  graph::Graph original;  ///< as written
   RewriteResult result;
   std::vector<Problem> warnings;
 };

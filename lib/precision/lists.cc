@@ -191,7 +191,7 @@ std::optional<List> list_lettered(char letter) {
   }
 }
 
-bool passes(Gate gate, const Libraries& libraries) {
+bool passes(Gate gate, const LibraryVersions& libraries) {
   switch (gate) {
     case Gate::none:
       return true;
@@ -205,7 +205,7 @@ bool passes(Gate gate, const Libraries& libraries) {
   return true;
 }
 
-char letter(const Row& row, Mode mode, const Libraries& libraries) {
+char letter(const Row& row, Mode mode, const LibraryVersions& libraries) {
   if (mode == Mode::bf16) return row.bf16;
   if (mode == Mode::fp16_cpu) return row.onednn;
   return passes(row.gate, libraries) ? row.fp16 : '-';
@@ -255,11 +255,11 @@ std::vector<std::string> OpLists::conflicts() const {
 }
 
 OpLists make_lists(Mode mode,
-                   const Libraries& libraries,
+                   const LibraryVersions& libraries,
                    Level level,
                    std::span<const ListEdits> edits) {
   // The emulation is defined for one particular GPU.
-  const Libraries used = mode == Mode::cpu ? Libraries{10000, 8000, false} : libraries;
+  const LibraryVersions used = mode == Mode::cpu ? LibraryVersions{10000, 8000, false} : libraries;
   OpLists lists;
   for (const Row& row : k_rows) {
     const std::optional<List> list = list_lettered(letter(row, mode, used));

@@ -48,8 +48,8 @@ struct ListEdits {
 };
 
 /// Versions as one number (CUDA 11.5: 11050, cuDNN 8.3.2: 8302), 0 when unknown. Some ops are on
-/// the allow list only from the version on in which their 16-bit kernels became fast.
-struct Libraries {
+/// the allow list only for versions with fast 16-bit kernels.
+struct LibraryVersions {
   int cuda = 0;
   int cudnn = 0;
   bool rocm = false;
@@ -73,7 +73,7 @@ class OpLists {
 
 /// The lists of a mode after all edits, in the order of the rounds, and the level.
 OpLists make_lists(Mode mode,
-                   const Libraries& libraries,
+                   const LibraryVersions& libraries,
                    Level level,
                    std::span<const ListEdits> edits);
 

@@ -20,7 +20,7 @@ enum class Direction { upstream, downstream, both };
 
 class Painter {
  public:
-  explicit Painter(const PaintJob& job)
+  explicit Painter(const PaintInputs& job)
       : job_(job),
         graph_(job.graph),
         types_(job.types),
@@ -37,11 +37,11 @@ class Painter {
     }
   }
 
-  Painting run() {
+  PaintResult run() {
     clusters_ = join_list_clusters(graph_, job_.processed, job_.functions, job_.types);
     for (const ListCluster& cluster : clusters_) {
       for (int v : cluster.denied) {
-        deny(v, Step::list_cluster, types_.first[static_cast<std::size_t>(cluster.culprit)]);
+        deny(v, Rule::list_cluster, types_.first[static_cast<std::size_t>(cluster.culprit)]);
       }
     }
     seed_allow();
@@ -72,26 +72,26 @@ class Painter {
     return admits_target(v) && (!job_.supports || job_.supports(node_of(v).op, job_.target));
   }
 
-  void record(int v, Paint paint, Step step, int cause) {
+  void record(int v, Paint paint, Rule rule, int cause) {
     PaintedVertex& painted = report_[at(v)];
     painted.paint = paint;
-    painted.step = step;
+    painted.rule = rule;
     painted.cause = cause;
   }
-  void allow(int v, Step step, int cause) {
+  void allow(int v, Rule rule, int cause) {
     if (allow_[at(v)]) return;
     allow_[at(v)] = true;
-    record(v, Paint::allow, step, cause);
+    record(v, Paint::allow, rule, cause);
   }
-  void deny(int v, Step step, int cause) {
+  void deny(int v, Rule rule, int cause) {
     if (deny_[at(v)]) return;
     deny_[at(v)] = true;
-    record(v, Paint::deny, step, cause);
+    record(v, Paint::deny, rule, cause);
   }
-  void take_allow_away(int v, Step step, int cause) {
+  void revoke_allow(int v, Rule rule, int cause) {
     if (!allow_[at(v)]) return;
     allow_[at(v)] = false;
-    record(v, deny_[at(v)] ? Paint::deny : Paint::none, step, cause);
+    record(v, deny_[at(v)] ? Paint::deny : Paint::none, rule, cause);
   }
 
   /// Visits `root` and then, depth first, the vertices that `enter` accepts. A vertex rejected once
@@ -135,9 +135,9 @@ class Painter {
     for (int v = 0; v < types_.size(); ++v) {
       if (!processed(v)) continue;
       if (on(List::allow, v)) {
-        allow(v, Step::allow_seed, -1);
+        allow(v, Rule::allow_seed, -1);
       } else if (job_.force_all && can_force(node_of(v))) {
-        allow(v, Step::forced, -1);
+        allow(v, Rule::forced, -1);
       }
     }
   }
@@ -161,7 +161,7 @@ class Painter {
           root,
           Direction::downstream,
           [&](int v) { return !deny_[at(v)] && passable[at(v)]; },
-          [&](int v) { deny(v, Step::deny_spread, v == root ? -1 : root); });
+          [&](int v) { deny(v, Rule::deny_spread, v == root ? -1 : root); });
     }
   }
 
@@ -176,11 +176,11 @@ class Painter {
       }
       for (int v : cluster.elements) {
         if (denied >= 0) {
-          if (allow_[at(v)] || !deny_[at(v)]) record(v, Paint::deny, Step::list_cluster, denied);
+          if (allow_[at(v)] || !deny_[at(v)]) record(v, Paint::deny, Rule::list_cluster, denied);
           allow_[at(v)] = false;
           deny_[at(v)] = true;
         } else if (allowed >= 0) {
-          allow(v, Step::list_cluster, allowed);
+          allow(v, Rule::list_cluster, allowed);
         }
       }
     }
@@ -209,7 +209,7 @@ class Painter {
           [&](int v) { return !before_allow[at(v)] && after_allow_[at(v)]; },
           [&](int v) {
             before_allow[at(v)] = true;
-            allow(v, Step::between_allows, root);
+            allow(v, Rule::between_allows, root);
           });
     }
   }
@@ -228,7 +228,7 @@ class Painter {
         if (deny_[at(from)]) harmed = true;
         if (allow_[at(from)] && allowed < 0) allowed = from;
       }
-      if (allowed >= 0 && !harmed) allow(v, Step::infer_after_allow, allowed);
+      if (allowed >= 0 && !harmed) allow(v, Rule::infer_after_allow, allowed);
     }
   }
 
@@ -246,7 +246,7 @@ class Painter {
           },
           [&](int v) {
             reached[at(v)] = true;
-            allow(v, Step::clear_spread, root);
+            allow(v, Rule::clear_spread, root);
           });
     }
   }
@@ -262,7 +262,7 @@ class Painter {
     for (int v = 0; v < types_.size(); ++v) {
       if (!allow_[at(v)] || !on(List::allow, v)) continue;
       if (!admits_target(v) || is_quantized_node(types_.vertex(v).node)) {
-        take_allow_away(v, Step::unpainted, -1);
+        revoke_allow(v, Rule::unpainted, -1);
       }
     }
   }
@@ -300,10 +300,10 @@ class Painter {
         if (!allow_[at(merges.back())] && unconverted < 0) unconverted = merges.back();
       });
       if (unconverted >= 0) {
-        for (int merge : merges) take_allow_away(merge, Step::loop, unconverted);
-        take_allow_away(own, Step::loop, unconverted);
+        for (int merge : merges) revoke_allow(merge, Rule::loop, unconverted);
+        revoke_allow(own, Rule::loop, unconverted);
       } else {
-        allow(own, Step::loop, merges.empty() ? -1 : merges.front());
+        allow(own, Rule::loop, merges.empty() ? -1 : merges.front());
       }
     }
   }
@@ -320,15 +320,15 @@ class Painter {
         reader = types_.inputs[at(consumer)][input];
         all = all && allow_[at(reader)];
       });
-      if (reader >= 0 && all) allow(own, Step::existing_cast, reader);
+      if (reader >= 0 && all) allow(own, Rule::existing_cast, reader);
     }
   }
 
-  Painting finish(bool nothing_to_do) {
+  PaintResult finish(bool nothing_to_do) {
     for (int v = 0; v < types_.size(); ++v) {
       PaintedVertex& painted = report_[at(v)];
-      if (painted.step == Step::none && !processed(v)) {
-        painted.step = node_of(v).preserve ? Step::preserved : Step::unprocessed;
+      if (painted.rule == Rule::none && !processed(v)) {
+        painted.rule = node_of(v).preserve ? Rule::preserved : Rule::unprocessed;
       }
     }
     for (int v = 0; v < types_.size(); ++v) explain(v);
@@ -337,33 +337,33 @@ class Painter {
 
   void explain(int v) {
     PaintedVertex& painted = report_[at(v)];
-    ReasonFacts facts;
-    facts.list = lists_.of(node_of(v).listed_op());
-    facts.float32 = is_float32(v);
-    facts.supported = supports_target(v);
-    facts.admitted = admits_target(v);
-    facts.after_allow = after_allow_[at(v)];
-    facts.ref_read = reads_ref_variable(graph_, node_of(v));
-    if (painted.step == Step::none && facts.list == List::infer) {
+    VertexTraits traits;
+    traits.list = lists_.of(node_of(v).listed_op());
+    traits.float32 = is_float32(v);
+    traits.supported = supports_target(v);
+    traits.admitted = admits_target(v);
+    traits.after_allow = after_allow_[at(v)];
+    traits.ref_read = reads_ref_variable(graph_, node_of(v));
+    if (painted.rule == Rule::none && traits.list == List::infer) {
       for (int from : types_.fanin[at(v)]) {
         if (deny_[at(from)] && painted.cause < 0) painted.cause = from;
       }
     }
     for (const ListCluster& cluster : clusters_) {
-      if (painted.step != Step::list_cluster || cluster.reason.empty()) continue;
+      if (painted.rule != Rule::list_cluster || cluster.reason.empty()) continue;
       const auto& members = cluster.elements;
-      if (std::ranges::binary_search(members, v)) facts.cluster = cluster.reason;
+      if (std::ranges::binary_search(members, v)) traits.cluster = cluster.reason;
     }
     const int cause = painted.cause;
     painted.reason = reason(graph_,
                             painted,
                             cause < 0 ? nullptr : &report_[at(cause)],
-                            facts,
+                            traits,
                             job_.infer_follows,
                             job_.target);
   }
 
-  const PaintJob& job_;
+  const PaintInputs& job_;
   const Graph& graph_;
   const TypeGraph& types_;
   const OpLists& lists_;
@@ -378,7 +378,7 @@ class Painter {
 };
 
 constexpr std::array<std::string_view, 3> k_paints{"none", "allow", "deny"};
-constexpr std::array<std::string_view, 13> k_steps{"none",
+constexpr std::array<std::string_view, 13> k_rules{"none",
                                                    "preserved",
                                                    "unprocessed",
                                                    "allow_seed",
@@ -395,11 +395,11 @@ constexpr std::array<std::string_view, 13> k_steps{"none",
 }  // namespace
 
 std::span<const std::string_view> names_of(Paint) { return k_paints; }
-std::span<const std::string_view> names_of(Step) { return k_steps; }
+std::span<const std::string_view> names_of(Rule) { return k_rules; }
 std::string_view name(Paint paint) { return k_paints[static_cast<std::size_t>(paint)]; }
-std::string_view name(Step step) { return k_steps[static_cast<std::size_t>(step)]; }
+std::string_view name(Rule rule) { return k_rules[static_cast<std::size_t>(rule)]; }
 
-Painting paint(const PaintJob& job) { return Painter(job).run(); }
+PaintResult paint(const PaintInputs& job) { return Painter(job).run(); }
 
 bool reads_ref_variable(const Graph& graph, const Node& node) {
   const Node* at = &node;

@@ -1,5 +1,6 @@
 #pragma once
-// The paint of the rewrite: which type vertices become 16-bit, which must not, and why.
+// Painting, the analysis of the rewrite: which type vertices become 16-bit, which must not, and
+// why.
 
 #include <functional>
 #include <set>
@@ -15,15 +16,15 @@ namespace halfstep::precision {
 
 enum class Paint { none, allow, deny };
 
-/// The rule that decided about a vertex.
-enum class Step {
+/// The rule that determined the paint of a vertex.
+enum class Rule {
   none,               ///< no rule reached it
   preserved,          ///< its node is a fetch, a feed or marked to be kept
   unprocessed,        ///< its node is on another device
   allow_seed,         ///< its op is on the allow list
   forced,             ///< level unsafe_force_all
   deny_spread,        ///< its op is on the deny list, or reached from one through infer ops
-  list_cluster,       ///< its tensor list decided
+  list_cluster,       ///< another vertex of its tensor list determined it
   between_allows,     ///< it is on a path between two converted ops
   infer_after_allow,  ///< it follows a converted op (RewriteOptions::infer_follows)
   clear_spread,       ///< its op is on the clear list and adjacent to a converted op
@@ -33,22 +34,22 @@ enum class Step {
 };
 
 std::span<const std::string_view> names_of(Paint);
-std::span<const std::string_view> names_of(Step);
+std::span<const std::string_view> names_of(Rule);
 std::string_view name(Paint paint);
-std::string_view name(Step step);
+std::string_view name(Rule rule);
 
 /// The result for one vertex.
 struct PaintedVertex {
   int node = -1;     ///< of the graph before the rewrite
   std::string attr;  ///< label of the vertex: "T", "T[2]", "bool"
   Paint paint = Paint::none;
-  Step step = Step::none;
-  int cause = -1;      ///< the vertex that decided about this one, or prevents its conversion
+  Rule rule = Rule::none;
+  int cause = -1;      ///< the vertex that determined the paint, or prevents conversion
   std::string reason;  ///< explanation for users
 };
 
 /// The inputs of painting.
-struct PaintJob {
+struct PaintInputs {
   const graph::Graph& graph;
   TypeGraph& types;  ///< gains the edges of tensor lists
   const OpLists& lists;
@@ -61,7 +62,7 @@ struct PaintJob {
   std::function<bool(std::string_view op, DType dtype)> supports = {};
 };
 
-struct Painting {
+struct PaintResult {
   std::vector<bool> allow;              ///< by vertex
   std::vector<PaintedVertex> vertices;  ///< by vertex
   bool nothing_to_do = false;           ///< no op is on the allow list
@@ -69,7 +70,7 @@ struct Painting {
 
 /// Applies all rules in TensorFlow's order. Errors: RewriteFailure when NextIteration feeds
 /// anything but Merge.
-Painting paint(const PaintJob& job);
+PaintResult paint(const PaintInputs& job);
 
 /// True for an Identity of a ref variable, and for an Enter of such an Identity.
 bool reads_ref_variable(const graph::Graph& graph, const graph::Node& node);

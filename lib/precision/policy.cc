@@ -64,9 +64,9 @@ const Override* PolicyMap::exact(std::string_view layer_path) const {
   return nullptr;
 }
 
-Resolved PolicyMap::resolve(std::string_view layer_path) const {
+ResolvedPolicy PolicyMap::resolve(std::string_view layer_path) const {
   const auto chosen = [](const Override& o) {
-    return Resolved{*policy_named(o.policy), fmt::format("override '{}'", o.match)};
+    return ResolvedPolicy{*policy_named(o.policy), fmt::format("override '{}'", o.match)};
   };
   if (const Override* named = exact(layer_path)) return chosen(*named);
   const Override* hit = nullptr;

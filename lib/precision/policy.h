@@ -34,7 +34,7 @@ struct Override {
 };
 
 /// The policy of a layer and its reason ("policy mixed_float16", "override 're:^n.*'", ...).
-struct Resolved {
+struct ResolvedPolicy {
   Policy policy;
   std::string reason;
 };
@@ -46,7 +46,7 @@ class PolicyMap {
   /// Errors: UserError(config) for an unknown policy, an invalid expression or a duplicate `match`.
   PolicyMap(Policy default_policy, std::vector<Override> overrides);
   /// Errors: UserError(config) naming both expressions when two match.
-  Resolved resolve(std::string_view layer_path) const;
+  ResolvedPolicy resolve(std::string_view layer_path) const;
   /// The override whose `match` is exactly the layer's name, or nullptr.
   const Override* exact(std::string_view layer_path) const;
   /// Whether overrides()[i] applies to this layer, by name or by expression.

@@ -8,12 +8,12 @@
 
 namespace halfstep::precision {
 
-/// Properties of a vertex that its explanation depends on.
-struct ReasonFacts {
+/// Properties of a vertex that determine its explanation.
+struct VertexTraits {
   std::optional<List> list;
   bool float32 = true;
-  bool supported = true;     ///< type and kernel
-  bool admitted = true;      ///< type alone
+  bool supported = true;     ///< the dtype is allowed and has a kernel
+  bool admitted = true;      ///< the dtype is allowed
   bool after_allow = false;  ///< a converted op precedes it
   bool ref_read = false;     ///< it reads a ref variable
   std::string cluster;       ///< why its tensor list is unsafe
@@ -22,11 +22,11 @@ struct ReasonFacts {
 /// "`Sum` in dense_2's backward pass (dense_2/Sum)", or "`Sum` (name)" outside layers.
 std::string describe(const graph::Node& node);
 
-/// The reason for the paint of `vertex`; `cause` is the vertex that decided, or nullptr.
+/// The reason for the paint of `vertex`; `cause` is the vertex that determined it, or nullptr.
 std::string reason(const graph::Graph& graph,
                    const PaintedVertex& vertex,
                    const PaintedVertex* cause,
-                   const ReasonFacts& facts,
+                   const VertexTraits& traits,
                    bool infer_follows,
                    DType target);
 

@@ -111,7 +111,7 @@ class Assembler {
       add_reader(plan_.casts[c].source, old_.size() + static_cast<int>(c));
     }
     for (std::size_t c = 0; c < plan_.casts.size(); ++c) {
-      before_[at(place(static_cast<int>(c)))].push_back(static_cast<int>(c));
+      before_[at(insertion_point(static_cast<int>(c)))].push_back(static_cast<int>(c));
     }
     for (int id = 0; id < old_.size(); ++id) {
       for (int c : before_[at(id)]) add_cast(c);
@@ -146,11 +146,11 @@ class Assembler {
   }
 
   /// The old node before which cast `c` is inserted.
-  int place(int c) const {
+  int insertion_point(int c) const {
     const int producer = origin({old_.size() + c, 0}).node;
     int first = old_.size();
     for (int reader : readers_[at(c)]) {
-      const int stand = is_cast(reader) ? place(reader - old_.size()) : reader;
+      const int stand = is_cast(reader) ? insertion_point(reader - old_.size()) : reader;
       if (stand > producer) first = std::min(first, stand);
     }
     return first == old_.size() ? producer + 1 : first;
@@ -263,15 +263,15 @@ void run(Graph graph, const OpTable& ops, const RewriteOptions& options, Rewrite
   const std::vector<bool> processed = processed_nodes(graph, options);
   upgrade_batch_norms(graph, ops, processed);
   TypeGraph types = build_type_graph(graph, options.functions);
-  Painting painting = paint({.graph = graph,
-                             .types = types,
-                             .lists = lists,
-                             .processed = processed,
-                             .functions = options.functions,
-                             .target = options.target(),
-                             .force_all = force_all,
-                             .infer_follows = options.infer_follows(),
-                             .supports = options.supports});
+  PaintResult painting = paint({.graph = graph,
+                                .types = types,
+                                .lists = lists,
+                                .processed = processed,
+                                .functions = options.functions,
+                                .target = options.target(),
+                                .force_all = force_all,
+                                .infer_follows = options.infer_follows(),
+                                .supports = options.supports});
   CastPlan plan;
   if (painting.nothing_to_do) {
     result.status = RewriteStatus::nothing_to_do;
@@ -290,7 +290,7 @@ void run(Graph graph, const OpTable& ops, const RewriteOptions& options, Rewrite
   }
   result.converted_attrs = static_cast<int>(plan.retyped.size());
   result.nodes_converted = static_cast<int>(std::ranges::count(converted, true));
-  result.casts_counted = plan.counted;
+  result.casts_counted = plan.counted_casts;
   result.paint = std::move(painting.vertices);
   Assembler(graph, plan, ops, options.target()).run(result);
 }

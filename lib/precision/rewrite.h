@@ -70,9 +70,9 @@ struct RewriteResult {
   graph::Graph graph;
   std::vector<int> nodes;  ///< the index in `graph` of each node of the input graph
   std::vector<InsertedCast> casts;
-  int nodes_converted = 0;  ///< nodes with at least one attribute changed
-  int converted_attrs = 0;  ///< type attributes changed
-  int casts_counted = 0;    ///< casts to 16 bits, those of constants and variables left out
+  int nodes_converted = 0;           ///< nodes with at least one attribute changed
+  int converted_attrs = 0;           ///< type attributes changed
+  int casts_counted = 0;             ///< casts to 16 bits, except those of constants and variables
   std::vector<PaintedVertex> paint;  ///< empty when failed; `node` counts the input graph's nodes
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// Unscaling in float16: nodes that remove the loss scale from gradients with an op that computes in
-// float16, so that gradients which the scale had kept from underflow are flushed to zero after all.
+// Detection of gradient unscaling in float16, where the gradients that loss scaling has kept from
+// underflow become zero after all.
 
 #include <optional>
 #include <string_view>
@@ -25,7 +25,7 @@ struct Float16Unscaling {
 /// such as the 2 and 0.5 of a GELU.
 std::vector<Float16Unscaling> float16_unscalings(const graph::Graph& graph);
 
-/// The smallest gradients other than 0 after unscaling.
+/// The smallest nonzero gradients after unscaling.
 struct SmallestGradient {
   /// In float16, where half of it and less rounds to 0; infinite when every gradient rounds to 0.
   double in_float16 = 0;

@@ -47,7 +47,7 @@ std::pair<AnyReport, Found> read_checked(const Json& document) {
   if (kind == nullptr) {
     const auto known = mapped<std::string_view>(k_kinds, &Kind::name);
     return {AnyReport(),
-            {{"kind", fmt::format("is {}, must be {}", shown(word), fmt::join(known, " or "))}}};
+            {{"kind", fmt::format("is {}, must be {}", repr(word), fmt::join(known, " or "))}}};
   }
   Found found;
   AnyReport report = kind->read(document, found);

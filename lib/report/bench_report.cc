@@ -30,9 +30,9 @@ void ProfiledOp::fields(Fields& f) {
   f("algorithm",
     algorithm,
     {.doc = "that a library chose on a device, with workspace, padding and fused ops; else empty",
-     .may_lack = true});
+     .optional = true});
   f("ms", ms, "ms; median over the profiled steps");
-  f("predicted_ms", predicted_ms, {.doc = "ms; null on a CPU", .may_lack = true});
+  f("predicted_ms", predicted_ms, {.doc = "ms; null on a CPU", .optional = true});
   f.fraction("share", share, "of all launches");
   f("achieved_tflops", achieved_tflops, k_tflops);
   f("achieved_gbs", achieved_gbs, k_gbs);
@@ -44,7 +44,7 @@ void Profile::fields(Fields& f) {
   f("total_ms", total_ms, "ms in the launches of a step");
   f("predicted_ms",
     predicted_ms,
-    {.doc = "ms of the same launches, predicted; null on a CPU", .may_lack = true});
+    {.doc = "ms of the same launches, predicted; null on a CPU", .optional = true});
   f("by_type", by_type, k_shares);
   f("by_layer", by_layer, k_shares);
   f("by_phase", by_phase, k_shares);
@@ -65,7 +65,7 @@ void BenchPolicy::fields(Fields& f) {
   f("speedup", speedup, "over the first policy; null for it");
   f("precision", precision, "requested and effective precision");
   measured.fields(f);
-  f("profile", profile, {.doc = "time per launch; null unless asked for", .left_out = true});
+  f("profile", profile, {.doc = "time per launch; null unless asked for", .omitted = true});
 }
 
 void BenchRequest::fields(Fields& f) {
@@ -80,7 +80,7 @@ void BenchRequest::fields(Fields& f) {
 
 void BenchReport::fields(Fields& f) {
   describe_kind(f, k_kind);
-  f.word("status", status, study_statuses(), "how the benchmark ended");
+  f.one_of("status", status, study_statuses(), "how the benchmark ended");
   f("exit_code", exit_code, "of the process");
   f("message", message, "why it ended; empty when completed");
   f("run", run, "the study");

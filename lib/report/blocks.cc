@@ -153,12 +153,12 @@ void OpRow::describe(Fields& f, bool may_have_no_kernel) {
   } else {
     f("kernel", kernel, "implementation that ran");
   }
-  f("flops", flops, {.doc = "of matmuls and convolutions, 2 per multiply-add", .may_lack = true});
+  f("flops", flops, {.doc = "of matmuls and convolutions, 2 per multiply-add", .optional = true});
   f("tensor_core", tensor_core, "whether tensor cores did the work; null where it is not known");
   f("algorithm",
     algorithm,
     {.doc = "that a library chose on a device, with workspace, padding and fused ops; else empty",
-     .may_lack = true});
+     .optional = true});
 }
 
 void Float16Gemm::fields(Fields& f) {
@@ -195,7 +195,7 @@ void Precision::fields(Fields& f) {
 
 void PrecisionSummary::fields(Fields& f) {
   PrecisionHead::fields(f);
-  f("ops", ops, {.doc = k_launches, .each = k_launch, .left_out = true});
+  f("ops", ops, {.doc = k_launches, .each = k_launch, .omitted = true});
 }
 
 void Steps::fields(Fields& f) {
@@ -244,7 +244,7 @@ std::optional<std::vector<OutputClasses>> output_classes(const train::Evaluation
 }
 
 void Numerics::fields(Fields& f) {
-  f.word("mode", mode, k_numerics_modes, "which steps are sampled");
+  f.one_of("mode", mode, k_numerics_modes, "which steps are sampled");
   f("every", every, {.doc = "batches between samples", .min = 1});
   f("sampled_steps", sampled_steps, "ordinals of the batches, since the last resume");
   f("tensors", tensors, {.doc = "in the order of the step", .each = "one tensor of the step"});
@@ -253,7 +253,7 @@ void Numerics::fields(Fields& f) {
 void describe_command(Fields& f, std::vector<std::string>& command) {
   f("command",
     command,
-    {.doc = "the command that made the report, word by word", .may_lack = true});
+    {.doc = "the command that made the report, word by word", .optional = true});
 }
 
 void StudyRun::fields(Fields& f) {

@@ -87,7 +87,7 @@ void check_nonfinite(const Json& document, Found& found) {
     const Json* target = values.at(path);
     at[path].must(target != nullptr, "leads nowhere in this report");
     if (target == nullptr || target->is_null()) continue;
-    at[path].must(false, "is {} there and must be null", shown(*target));
+    at[path].must(false, "is {} there and must be null", repr(*target));
   }
 }
 

@@ -26,7 +26,7 @@ void McNemar::fields(Fields& f) {
 
 void SplitMcNemar::fields(Fields& f) {
   McNemar::fields(f);
-  f.word("split", split, k_splits, "predicted");
+  f.one_of("split", split, k_splits, "predicted");
 }
 
 void PolicyTime::fields(Fields& f) {
@@ -101,7 +101,7 @@ void PairBlock::fields(Fields& f) {
 void ComparedRunBlock::fields(Fields& f) {
   f("policy", policy, "as the comparison calls it");
   f("seed", seed, "of weights, order and dropout");
-  f.word("status", status, train::names_of(train::Status()), "how it ended");
+  f.one_of("status", status, train::names_of(train::Status()), "how it ended");
   f("message", message, "why it ended; empty when completed");
   f.text_or_null("source", source, "report it was read from; null for a run of this process");
   f.text_or_null("config_sha256", config_sha256, "of the config of a run that was read");
@@ -114,7 +114,7 @@ void ComparedRunBlock::fields(Fields& f) {
   f("history", history, "one value per epoch in every column");
   f("step_history",
     step_history,
-    {.doc = "the run by step, one value for each interval in every column", .left_out = true});
+    {.doc = "the run by step, one value for each interval in every column", .omitted = true});
   f("step_time", step_time, "times of steady steps");
   f("epoch_seconds", epoch_seconds, "s in training steps, by epoch");
   f("train_seconds", train_seconds, "s in training steps");
@@ -146,7 +146,7 @@ void DifferenceBlock::fields(Fields& f) {
 
 void CompareReport::fields(Fields& f) {
   describe_kind(f, k_kind);
-  f.word("status", status, study_statuses(), "how the comparison ended");
+  f.one_of("status", status, study_statuses(), "how the comparison ended");
   f("exit_code", exit_code, "of the process");
   f("message", message, "which runs missed the target; empty without such runs");
   f("run", run, "the study");

@@ -101,7 +101,7 @@ Context context(const backend::Backend& backend) {
   if (backend.capabilities.ranks) {
     block.versions.mpi = backend.capabilities.ranks->transport().library;
   }
-  tidy(field_ref(block));
+  sanitize(field_ref(block));
   return block;
 }
 

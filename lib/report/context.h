@@ -74,7 +74,7 @@ void complete(Report& report,
   report.run = study_run(run);
   report.context = context;
   report.config = std::move(config);
-  report.nonfinite = tidy(field_ref(report));
+  report.nonfinite = sanitize(field_ref(report));
 }
 
 }  // namespace halfstep::report

@@ -49,7 +49,7 @@ std::vector<Difference> differences(const Json& a, const Json& b) {
 template <class Block>
 Json scalars(const Block& block) {
   Json kept = Json::object();
-  each_field(block, [&](const std::string& name, FieldRef field) {
+  for_each_field(block, [&](const std::string& name, FieldRef field) {
     Json value = write_json(field);
     if (!value.is_structured()) kept[name] = std::move(value);
   });

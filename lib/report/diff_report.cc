@@ -40,8 +40,8 @@ void PolicyDifference::fields(Fields& f) {
 void DiffReport::fields(Fields& f) {
   describe_kind(f, k_kind);
   f.visit("of",
-          WordRef{&of, run_kinds()},
-          {.doc = "kind of both reports; without it training runs", .may_lack = true});
+          OneOfRef{&of, run_kinds()},
+          {.doc = "kind of both reports; without it training runs", .optional = true});
   f("config", config, {.doc = "settings", .each = "one member"});
   f("precision", precision, {.doc = "what became of the precision", .each = "one member"});
   f("outcome", outcome, {.doc = "end, steps, hashes, machine", .each = "one member"});
@@ -55,7 +55,7 @@ void DiffReport::fields(Fields& f) {
     {.doc = "of two comparisons or benchmarks, those of the first before others; empty for "
             "training runs",
      .each = "one policy",
-     .may_lack = true});
+     .optional = true});
 }
 
 }  // namespace halfstep::report

@@ -399,10 +399,10 @@ void Explanation::fields(Fields& f) {
   f.fraction("half_bytes_share", half_bytes_share, "of all outputs");
   f("predicted_step",
     predicted_step,
-    {.doc = "launches of a step on a GPU with predicted times; null on a CPU", .may_lack = true});
+    {.doc = "launches of a step on a GPU with predicted times; null on a CPU", .optional = true});
   f("rank_messages",
     rank_messages,
-    {.doc = "of a step of several ranks; null for one process", .may_lack = true});
+    {.doc = "of a step of several ranks; null for one process", .optional = true});
   f("hints", hints, {.doc = "what could be changed", .each = "one hint"});
 }
 

@@ -124,7 +124,7 @@ void StepColumns::fields(Fields& f) {
     step,
     {.doc = "batches drawn up to the end of the interval",
      .min = 1,
-     .most = train::StepHistory::k_max_points});
+     .max_elements = train::StepHistory::k_max_points});
   f("loss", loss, "mean over the interval's batches with a finite loss");
   f.rest(metrics,
          {.doc = "a metric over the interval's samples; null where an earlier version of the "
@@ -207,7 +207,7 @@ void Throughput::fields(Fields& f) {
     predicted_ms,
     {.doc = "ms of a step on a device, predicted from its launches' operations and bytes; null on "
             "a CPU",
-     .may_lack = true});
+     .optional = true});
 }
 
 Throughput throughput_block(const train::StepTimeSummary& s,

@@ -13,7 +13,7 @@ Json number(const std::optional<double>& value) { return value ? Json(*value) : 
 
 void name_nonfinite(Json& document) {
   NonfiniteMap found;
-  tidy(document, "", found);
+  sanitize(document, "", found);
   document["nonfinite"] = write_json(field_ref(found));
 }
 

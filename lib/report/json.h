@@ -14,7 +14,7 @@
 namespace halfstep::report {
 
 using halfstep::Json;
-using halfstep::shown;
+using halfstep::repr;
 using halfstep::to_json;
 using halfstep::utf8;
 using halfstep::Violation;

@@ -74,11 +74,11 @@ void ParallelBlock::fields(Fields& f) {
     sum_error,
     {.doc = "of sums of gradients in 16 bits, against float32; null where sums are float32, and on "
             "GPUs",
-     .may_lack = true});
+     .optional = true});
   f("sync_batch_norm",
     sync_batch_norm,
     {.doc = "messages of synchronized batch normalization; null where no layer is synchronized",
-     .may_lack = true});
+     .optional = true});
 }
 
 namespace {
@@ -173,7 +173,7 @@ std::optional<ParallelBlock> gather_ranks(const train::Session& session,
   block.sync_batch_norm =
       sync_batch_norm(passes::prune(session.prepared().graph), session.backend().device != nullptr);
   // All ranks have the same sums, and so the same errors.
-  const comm::SumError& error = session.ranks()->error();
+  const comm::RoundingError& error = session.ranks()->error();
   if (error.squared_sums > 0) {
     block.sum_error = {error.steps, std::sqrt(error.squared_errors / error.squared_sums)};
   }

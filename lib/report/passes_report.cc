@@ -21,15 +21,15 @@ const std::array<std::string_view, 3>& stage_names() {
 
 void PassBlock::fields(Fields& f) {
   f("name", name, "by which --dump-after and --skip-pass know it");
-  f.word("stage", stage, stage_names(), "of compilation");
-  f.word("outcome", outcome, k_outcomes, "whether the graph changed; skipped: left out by request");
+  f.one_of("stage", stage, stage_names(), "of compilation");
+  f.one_of("outcome", outcome, k_outcomes, "whether the graph changed; skipped: by request");
   f("nodes_before", nodes_before, "nodes of the step graph");
   f("nodes_after", nodes_after, "nodes of the step graph");
   f("hides_values", hides_values, "whether values of the graph are left out, or packed only");
   f("exact", exact, "whether the weights after a step have the same bits without it");
   f("required", required, "whether no step can do without it");
   f("reason", reason, "for the pass, and for its position");
-  f("graph", graph, {.doc = "as text after the pass; only with --dump-after", .left_out = true});
+  f("graph", graph, {.doc = "as text after the pass; only with --dump-after", .omitted = true});
 }
 
 void PassesReport::fields(Fields& f) {

@@ -29,7 +29,7 @@ std::optional<RankMessages> rank_messages(const graph::Graph& step, bool on_gpus
   RankMessages all;
   for (int id = 0; id < step.size(); ++id) {
     const graph::Node& node = step.node(id);
-    if (graph::ops::exchanged_halves(node) == 0) continue;
+    if (graph::ops::collective_phases(node) == 0) continue;
     const graph::TensorType& packed = node.outputs[0];
     RankMessage& message = all.messages.emplace_back();
     message.name = node.name;

@@ -56,7 +56,7 @@ Json read_report(const std::string& path) {
     fail_report(file, fmt::format("is larger than {} MiB, so it is no report", k_max_bytes >> 20));
   }
   if (text.empty()) fail_report(file, "is empty");
-  if (const std::string excess = find_excess(text, k_limits); !excess.empty()) {
+  if (const std::string excess = find_limit_violation(text, k_limits); !excess.empty()) {
     fail_report(file, excess + ", so it is no report");
   }
   try {

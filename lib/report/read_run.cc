@@ -29,7 +29,7 @@ Tensor no_samples(const Json& dtype, const Json& shape) {
 void read_outputs(const Json& outputs, data::Dataset& dataset) {
   std::int64_t values = 0;
   for (const Json& output : outputs) {
-    data::LabelPart& part = dataset.outputs.emplace_back();
+    data::LabelSpec& part = dataset.outputs.emplace_back();
     part.name = output.at("name");
     part.absent = output.at("label_shape").is_null();
     if (part.absent) {
@@ -106,7 +106,7 @@ Json run_data(const data::Dataset& dataset) {
        dataset.text && !dataset.predicts_tokens() ? names_of(dataset.text->names) : Json(nullptr)},
       {"train_samples", dataset.train.samples()},
       {"test_samples", dataset.test.samples()}};
-  for (const data::LabelPart& part : dataset.outputs) {
+  for (const data::LabelSpec& part : dataset.outputs) {
     described["outputs"].push_back({{"name", utf8(part.name)},
                                     {"label_shape", part.absent ? Json() : extents(part.shape)},
                                     {"label_dtype", name(part.dtype)},

@@ -178,7 +178,7 @@ void RunEntry::fields(Fields& f) {
     "ms; median, of a comparison its baseline's, of a benchmark its first policy's");
   f("results",
     results,
-    {.doc = "of a comparison or benchmark, by policy", .each = "one policy", .may_lack = true});
+    {.doc = "of a comparison or benchmark, by policy", .each = "one policy", .optional = true});
   f.text_or_null("started_at", started_at, "UTC");
   f.text_or_null("ended_at", ended_at, "UTC; when the report was last written");
 }

@@ -20,7 +20,7 @@ void EvalReport::fields(Fields& f) {
   f.constant("status", "completed", "");
   f.constant("exit_code", 0, "");
   f("checkpoint", checkpoint, "path as given");
-  f.word("split", split, k_eval_splits, "evaluated");
+  f.one_of("split", split, k_eval_splits, "evaluated");
   f("context", context, "where and by what the report was made");
   f("config", config, "what was asked for");
   f("precision", precision, "requested and effective precision");
@@ -31,21 +31,21 @@ void EvalReport::fields(Fields& f) {
   f("classes", classes, "results per class; null without classes");
   f("outputs",
     outputs,
-    {.doc = "of a model of several, by output", .each = "one output", .left_out = true});
+    {.doc = "of a model of several, by output", .each = "one output", .omitted = true});
   describe_warnings(f, warnings);
   describe_nonfinite(f, nonfinite);
 }
 
 void SamplePrediction::fields(Fields& f) {
-  f("class", label, {.doc = "most probable", .left_out = true});
-  f("name", name, {.doc = "of the class", .left_out = true});
-  f("probability", probability, {.doc = "of that class", .left_out = true});
-  f("probabilities", probabilities, {.doc = "by class", .left_out = true});
+  f("class", label, {.doc = "most probable", .omitted = true});
+  f("name", name, {.doc = "of the class", .omitted = true});
+  f("probability", probability, {.doc = "of that class", .omitted = true});
+  f("probabilities", probabilities, {.doc = "by class", .omitted = true});
   f("values",
     values,
     {.doc = "of a regression, of several answers, of a score, or at each position",
-     .left_out = true});
-  f("classes", labels, {.doc = "most probable, at each position", .left_out = true});
+     .omitted = true});
+  f("classes", labels, {.doc = "most probable, at each position", .omitted = true});
 }
 
 void PredictedOutput::fields(Fields& f) {
@@ -59,7 +59,7 @@ void PredictedImage::fields(Fields& f) {
   SamplePrediction::fields(f);
   f("outputs",
     outputs,
-    {.doc = "of a model of several, by output", .each = "one output", .left_out = true});
+    {.doc = "of a model of several, by output", .each = "one output", .omitted = true});
 }
 
 void PredictReport::fields(Fields& f) {
@@ -86,7 +86,7 @@ void DataOutput::fields(Fields& f) {
   f("classes", classes, "number of classes; 0 for real values");
   f("class_names",
     class_names,
-    {.doc = "by label; empty when not known", .each = "a name", .may_lack = true});
+    {.doc = "by label; empty when not known", .each = "a name", .optional = true});
 }
 
 void DataReport::fields(Fields& f) {
@@ -101,17 +101,17 @@ void DataReport::fields(Fields& f) {
     columns,
     {.doc = "of a table, in the order of their features; empty for other data",
      .each = "one column",
-     .may_lack = true});
+     .optional = true});
   f("inputs",
     inputs,
     {.doc = "of a model that has several, in the order of their values in a sample; else empty",
      .each = "one input",
-     .may_lack = true});
+     .optional = true});
   f("outputs",
     outputs,
     {.doc = "of a model of several, in the order of their values in a label",
      .each = "one output",
-     .left_out = true});
+     .omitted = true});
   f("sample_shape", sample_shape, {.doc = "height, width, channels", .min = 1});
   f("dtype", dtype, "of the stored samples");
   f.text_or_null("layout", layout, "nhwc or nchw, of the files; null: no channels, or ambiguous");
@@ -119,13 +119,13 @@ void DataReport::fields(Fields& f) {
   f("test_samples", test_samples, "number");
   f("left_out_samples",
     left_out_samples,
-    {.doc = "number of those in the files that cannot be read or lack a value", .may_lack = true});
+    {.doc = "number of those in the files that cannot be read or lack a value", .optional = true});
   f("resized_samples",
     resized_samples,
-    {.doc = "pictures of an image_folder that had another size", .may_lack = true});
+    {.doc = "images of an image_folder that had another size", .optional = true});
   f("converted_samples",
     converted_samples,
-    {.doc = "pictures of an image_folder that had other channels", .may_lack = true});
+    {.doc = "images of an image_folder that had other channels", .optional = true});
   f("train_per_class", train_per_class, "by label");
   f("test_per_class", test_per_class, "by label");
   f("content_hash", content_hash, "of samples and labels");
@@ -177,7 +177,7 @@ void RewrittenNode::fields(Fields& f) {
   f("op", op, "as it stands after the rewrite");
   f("attrs",
     attrs,
-    {.doc = "every type attribute", .each = "dtype, or dtypes of a list", .bare = true});
+    {.doc = "every type attribute", .each = "dtype, or dtypes of a list", .allow_scalar = true});
 }
 
 void InsertedCast::fields(Fields& f) {
@@ -191,15 +191,15 @@ void InsertedCast::fields(Fields& f) {
 void PaintedAttr::fields(Fields& f) {
   f("node", node, "");
   f("attr", attr, "type attribute");
-  f.word("paint", paint, names_of(precision::Paint()), "");
-  f.word("step", step, names_of(precision::Step()), "of the rewrite that decided");
+  f.one_of("paint", paint, names_of(precision::Paint()), "");
+  f.one_of("step", step, names_of(precision::Rule()), "of the rewrite that decided");
   f("reason", reason, "in words");
 }
 
 void GraphRewriteReport::fields(Fields& f) {
   describe_kind(f, k_kind);
-  f.word("mode", mode, names_of(precision::Mode()), "of the rewrite");
-  f.word("status", status, names_of(precision::RewriteStatus()), "how it ended");
+  f.one_of("mode", mode, names_of(precision::Mode()), "of the rewrite");
+  f.one_of("status", status, names_of(precision::RewriteStatus()), "how it ended");
   f.text_or_null("message", message, "why nothing was done");
   f("nodes",
     nodes,
@@ -225,8 +225,8 @@ void BestRunReport::fields(Fields& f) {
   f("metric",
     metric,
     "by its name with the split; or step_time, in ms, or speedup, over the baseline");
-  f.word("direction", direction, k_directions, "which values are better");
-  f("policy", policy, {.doc = "whose value it is", .may_lack = true});
+  f.one_of("direction", direction, k_directions, "which values are better");
+  f("policy", policy, {.doc = "whose value it is", .optional = true});
   f("value", value, "of the best run");
   f("compared", compared, {.doc = "runs that have the metric", .min = 1});
   f("run", run, "one run");

@@ -36,7 +36,7 @@ struct NamedColumn {
 template <class Block>
 std::vector<NamedColumn> columns_of(const Block& block) {
   std::vector<NamedColumn> columns;
-  each_field(block, [&](const std::string& name, FieldRef field) {
+  for_each_field(block, [&](const std::string& name, FieldRef field) {
     if (const auto* list = std::get_if<ListRef>(&field)) columns.push_back({name, *list});
   });
   return columns;
@@ -46,7 +46,7 @@ std::vector<NamedColumn> columns_of(const Block& block) {
 template <class Block>
 std::vector<std::pair<std::string, std::string>> words_of(const Block& block) {
   std::vector<std::pair<std::string, std::string>> words;
-  each_field(block, [&](const std::string& name, FieldRef field) {
+  for_each_field(block, [&](const std::string& name, FieldRef field) {
     words.emplace_back(name, word(field));
   });
   return words;

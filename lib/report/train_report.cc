@@ -85,7 +85,7 @@ void RunBlock::fields(Fields& f) {
     segments,
     {.doc = "parts of the run, from resume to resume",
      .each = "what one process did of the run",
-     .may_lack = true});
+     .optional = true});
   f("rank_count", rank_count, {.doc = "processes that trained together", .min = 1});
   f("slurm",
     slurm,
@@ -115,7 +115,7 @@ void Samples::fields(Fields& f) {
 }
 
 void LossScale::fields(Fields& f) {
-  f.word("mode", mode, k_scale_modes, "how the scale is chosen");
+  f.one_of("mode", mode, k_scale_modes, "how the scale is chosen");
   f("initial", initial, "factor; null without scaling");
   f("final", final, "factor; null without scaling");
   f("skipped_steps", skipped_steps, "batches whose update was left out");
@@ -123,19 +123,19 @@ void LossScale::fields(Fields& f) {
   f("events", events, {.doc = "changes, in order", .each = "one change of the loss scale"});
   f("events_left_out",
     events_left_out,
-    {.doc = "changes between the first and the last thousand, not listed", .left_out = true});
+    {.doc = "changes between the first and the last thousand, not listed", .omitted = true});
   f("skips",
     skips,
     {.doc = "attempts whose update was left out, in order",
      .each = "one step whose update was left out"});
   f("skips_left_out",
     skips_left_out,
-    {.doc = "attempts between the first and the last thousand, not listed", .left_out = true});
+    {.doc = "attempts between the first and the last thousand, not listed", .omitted = true});
 }
 
 void TrainReport::fields(Fields& f) {
   describe_kind(f, k_kind);
-  f.word("status", status, run_statuses(), "how the run ended");
+  f.one_of("status", status, run_statuses(), "how the run ended");
   f("exit_code", exit_code, "of the process; null while running");
   f("message", message, "why it ended; empty when completed with its target reached");
   f("run", run, "the run");
@@ -146,7 +146,7 @@ void TrainReport::fields(Fields& f) {
   f("history", history, "one value per epoch in every column");
   f("step_history",
     step_history,
-    {.doc = "the run by step, one value for each interval in every column", .left_out = true});
+    {.doc = "the run by step, one value for each interval in every column", .omitted = true});
   f("steps", steps, "steps");
   f("samples", samples, "samples");
   f("time_to_accuracy", time_to_accuracy, "when the target was reached; null without a target");
@@ -154,17 +154,17 @@ void TrainReport::fields(Fields& f) {
   f("throughput", throughput, "rates at the median step time");
   f("parallel",
     parallel,
-    {.doc = "the ranks of the run, at its end; absent of a run of one process", .left_out = true});
+    {.doc = "the ranks of the run, at its end; absent of a run of one process", .omitted = true});
   f("memory", memory, "memory, in bytes");
   f("loss_scale", loss_scale, "loss scaling");
   f("numerics", numerics, "what rounding to 16 bits loses; null when not sampled");
   f("test", test, metrics_options("on the test split, once, at the end; null without one"));
   f("test_classes",
     test_classes,
-    {.doc = "results per class; null without classes", .may_lack = true});
+    {.doc = "results per class; null without classes", .optional = true});
   f("test_outputs",
     test_outputs,
-    {.doc = "of a model of several outputs, by output", .each = "one output", .left_out = true});
+    {.doc = "of a model of several outputs, by output", .each = "one output", .omitted = true});
   describe_warnings(f, warnings);
   describe_nonfinite(f, nonfinite);
 }
@@ -245,7 +245,7 @@ TrainReport train_report(train::Session& session,
          fmt::format(
              "step time rests on {} steps; fewer than {} say little", time.n, train::k_few_steps)});
   }
-  report.nonfinite = tidy(field_ref(report));
+  report.nonfinite = sanitize(field_ref(report));
   return report;
 }
 

@@ -50,12 +50,12 @@ void fill_indices(const Tensor& tensor,
 }
 
 /// Labels that the loss of an output takes.
-data::LabelPart label_of(const nn::TrainedOutput& output) {
+data::LabelSpec label_of(const nn::TrainedOutput& output) {
   const Shape& shape = output.form.shape;
   const std::int64_t outputs = shape.elements();
   const nn::LabelKind kind = output.loss->label_kind();
   const bool events = of_events(kind), classes = kind == nn::LabelKind::classes;
-  data::LabelPart part{output.key, classes};
+  data::LabelSpec part{output.key, classes};
   part.absent = !output.is_labelled();
   if (part.absent) {
     part.shape = {0};
@@ -74,8 +74,8 @@ data::LabelPart label_of(const nn::TrainedOutput& output) {
 
 }  // namespace
 
-std::vector<data::InputPart> input_parts(const nn::Model& model) {
-  std::vector<data::InputPart> parts;
+std::vector<data::InputSpec> input_parts(const nn::Model& model) {
+  std::vector<data::InputSpec> parts;
   for (const std::int64_t limit : nn::index_limits(model)) {
     const nn::Model::Input& input = model.inputs[parts.size()];
     parts.push_back({input.name, input.shape, limit});
@@ -96,12 +96,12 @@ data::Dataset describe_data(const config::RunSpec& spec) {
   extents.insert(extents.end(), dataset.sample_shape.begin(), dataset.sample_shape.end());
   dataset.inputs = input_parts(step.model);
   const bool indices = std::ranges::any_of(
-      dataset.inputs, [](const data::InputPart& part) { return part.index_limit > 0; });
+      dataset.inputs, [](const data::InputSpec& part) { return part.index_limit > 0; });
   if (indices) dataset.scale = 1;
   dataset.train.images = Tensor(indices ? DType::float32 : DType::uint8, Shape(extents));
-  std::vector<data::LabelPart> labels = mapped<data::LabelPart>(step.outputs, label_of);
+  std::vector<data::LabelSpec> labels = mapped<data::LabelSpec>(step.outputs, label_of);
   std::int64_t values = 0;
-  for (const data::LabelPart& part : labels) values += part.shape.elements();
+  for (const data::LabelSpec& part : labels) values += part.shape.elements();
   std::vector<std::int64_t> of_labels{0};
   if (labels.size() > 1) {
     of_labels.push_back(values);
@@ -132,7 +132,7 @@ data::Dataset random_samples(const data::Dataset& description,
   dataset.inputs = description.inputs;
   fill(dataset.train.images, dataset.classes, RandomStream(seed, 0));
   std::int64_t first = 0;
-  for (const data::InputPart& part : dataset.inputs) {
+  for (const data::InputSpec& part : dataset.inputs) {
     if (part.index_limit > 0) {
       fill_indices(dataset.train.images,
                    first,
@@ -145,7 +145,7 @@ data::Dataset random_samples(const data::Dataset& description,
   fill(dataset.train.labels, dataset.classes, RandomStream(seed, 1));
   dataset.outputs = description.outputs;
   first = 0;
-  for (const data::LabelPart& part : dataset.outputs) {
+  for (const data::LabelSpec& part : dataset.outputs) {
     const std::int64_t count = part.shape.elements();
     if (part.classes > 0) {
       fill_indices(dataset.train.labels, first, count, part.classes, RandomStream(seed, 1));

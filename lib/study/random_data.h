@@ -15,7 +15,7 @@ namespace halfstep::study {
 inline constexpr std::string_view k_random_name = "random";
 
 /// The inputs of a model as the data know them.
-std::vector<data::InputPart> input_parts(const nn::Model& model);
+std::vector<data::InputSpec> input_parts(const nn::Model& model);
 
 /// The shapes of the data that a config's model and loss accept, without samples: bytes of the
 /// model's input shape, or floats where the model takes indices; class numbers, or float targets of

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* k_plan_file = "comparison.json";
 constexpr const char* k_run_file = "run.json";
-constexpr JsonFormat k_format{.nonfinite_words = true};
+constexpr JsonFormat k_format{.nonfinite_strings = true};
 
 /// The comparison that all shards of a directory must agree on.
 struct StoredPlan {

@@ -174,8 +174,8 @@ void load(const std::string& path, plan::State& state, bool (*wanted)(Role)) {
   for (const plan::State::Entry& entry : state.entries()) {
     if (!wanted(entry.variable.role)) continue;
     const std::optional<graph::Slice>& slice = entry.variable.slice;
-    const std::string& name_there = slice ? slice->of : entry.variable.name;
-    const Shape& shape = slice ? slice->whole : entry.tensor.shape();
+    const std::string& name_there = slice ? slice->tensor : entry.variable.name;
+    const Shape& shape = slice ? slice->full_shape : entry.tensor.shape();
     const data::SafetensorsEntry* stored = reader.find(name_there);
     const bool master = entry.variable.role == Role::master;
     if (stored == nullptr) {

@@ -116,7 +116,7 @@ std::optional<config::Warning> samples_left_out(const config::RunSpec& spec, std
   std::int64_t divisor = batch;
   while (samples % divisor != 0) --divisor;
   return config::warning(
-      config::k_samples_left_out,
+      config::k_samples_skipped,
       spec.where("data.streams"),
       fmt::format("leaves out the last {} of {} training samples: each of {} streams has {}; "
                   "batches of {} leave out none",

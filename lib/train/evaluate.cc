@@ -27,7 +27,7 @@ void add_results(comm::Communicator& ranks,
     }
   }
   if (repeats && ranks.rank() > 0) std::fill(numbers.begin(), numbers.end(), 0);
-  comm::add_over_ranks(ranks, numbers);
+  comm::all_reduce_sum(ranks, numbers);
   auto next = numbers.begin();
   loss = *next++;
   for (auto& [name, sum] : sums) sum = *next++;
@@ -45,7 +45,7 @@ constexpr std::int64_t k_max_confused = 1000;
 /// The address of row `first` along axis 0.
 const std::byte* rows_from(const TensorView& tensor, std::int64_t first) {
   return static_cast<const std::byte*>(tensor.data) +
-         static_cast<std::size_t>(first) * data::row_bytes(tensor);
+         static_cast<std::size_t>(first) * data::sample_bytes(tensor);
 }
 
 /// A pass over samples, in batches of consecutive ones or, where the model carries states through
@@ -59,7 +59,7 @@ class Pass {
                {.batch_size = std::min(session.evaluation_batch(), samples),
                 .shuffle = false,
                 .streams = carries_ && session.spec().data.streams,
-                .keeps_all = true}) {
+                .keep_remainder = true}) {
     for (std::int64_t i = 0; i < batches(); ++i) first_.push_back(first_.back() + begin(i));
   }
 
@@ -79,7 +79,7 @@ class Pass {
   /// The part of a tensor of all samples that the batch has; valid until the next call.
   const std::byte* rows(const TensorView& all) {
     if (is_consecutive()) return rows_from(all, batch_.samples[0]);
-    const std::size_t bytes = data::row_bytes(all);
+    const std::size_t bytes = data::sample_bytes(all);
     const auto* from = static_cast<const std::byte*>(all.data);
     rows_.resize(batch_.samples.size() * bytes);
     for (std::size_t i = 0; i < batch_.samples.size(); ++i) {
@@ -347,7 +347,7 @@ std::vector<Tensor> predict(Session& session, const TensorView& images) {
       const std::string fetch = session.step_spec().outputs[k].named("outputs");
       const TensorView out = plan.fetch(fetch);
       if (i == 0) outputs.emplace_back(out.dtype, out.shape.with(0, images.shape[0]));
-      pass.read(plan, fetch, data::row_bytes(out), outputs[k].as<std::byte>());
+      pass.read(plan, fetch, data::sample_bytes(out), outputs[k].as<std::byte>());
     }
   }
   return outputs;

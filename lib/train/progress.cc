@@ -12,10 +12,10 @@ constexpr int k_version = 1;
 
 /// Counters stay small enough that sums with other counters fit in 64 bits. Members of later
 /// versions are skipped, so that checkpoints are read both ways.
-constexpr JsonFormat k_format{.nonfinite_words = true,
+constexpr JsonFormat k_format{.nonfinite_strings = true,
                               .old_names = true,
                               .skip_unknown = true,
-                              .most = std::int64_t{1} << 53U};
+                              .max_integer = std::int64_t{1} << 53U};
 
 [[noreturn]] void fail_state(const std::string& path, std::string_view why) {
   throw UserError(
@@ -57,7 +57,7 @@ void Best::fields(Fields& f) {
 }
 
 void Progress::fields(Fields& f) {
-  const FieldOptions added{.may_lack = true};
+  const FieldOptions added{.optional = true};
   std::optional<std::int64_t> status;
   if (finished) status = static_cast<std::int64_t>(*finished);
   f.constant("version", k_version, "");

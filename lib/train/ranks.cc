@@ -30,7 +30,7 @@ class RankRequests {
     if (calls_left_-- > 0) return Request::none;
     std::vector<double> numbers{seconds_since(last_) / static_cast<double>(calls_)};
     for (const Request request : k_requests) numbers.push_back(pending_ == request ? 1 : 0);
-    comm::add_over_ranks(ranks_, numbers);
+    comm::all_reduce_sum(ranks_, numbers);
     const double seconds_per_call = numbers[0] / ranks_.size();
     calls_left_ = static_cast<std::int64_t>(
         std::clamp(k_seconds_between / std::max(seconds_per_call, 1e-9), 0.0, k_max_calls_between));
@@ -59,7 +59,7 @@ std::function<Request()> agreed_requests(std::function<Request()> own, comm::Com
 }
 
 double sent_bytes(const graph::Node& node, bool rings) {
-  const int halves = graph::ops::exchanged_halves(node);
+  const int halves = graph::ops::collective_phases(node);
   if (halves == 0) return 0;
   const auto ranks = node.attrs.get<std::int64_t>("ranks");
   const graph::TensorType& sum = node.outputs[0];
@@ -67,12 +67,12 @@ double sent_bytes(const graph::Node& node, bool rings) {
       sum.shape.elements() * static_cast<std::int64_t>(size_bytes(sum.dtype));
   if (rings || halves == 1) return static_cast<double>(halves * (ranks - 1) * bytes / ranks);
   return static_cast<double>(
-      comm::sent_bytes(comm::SumKind::all_reduce, bytes, static_cast<int>(ranks)));
+      comm::sent_bytes(comm::CollectiveKind::all_reduce, bytes, static_cast<int>(ranks)));
 }
 
 std::optional<FirstNonfinite> first_of_ranks(const std::optional<FirstNonfinite>& own,
                                              comm::Communicator& ranks) {
-  const JsonFormat format{.nonfinite_words = true};
+  const JsonFormat format{.nonfinite_strings = true};
   for (const std::string& text : ranks.gather(own ? to_json(*own, format).dump() : "")) {
     if (text.empty()) continue;
     FirstNonfinite first;

@@ -34,7 +34,7 @@ void Segment::fields(Fields& f) {
   f("device", device, "backend that computed");
   f("isa", isa, "strongest instruction set of the CPU's kernels");
   f("threads", threads, {.doc = "in use", .min = 1});
-  f("ranks", ranks, {.doc = "processes that trained together", .min = 1, .may_lack = true});
+  f("ranks", ranks, {.doc = "processes that trained together", .min = 1, .optional = true});
   f("policy", policy, "precision as asked for: a policy, or rewrite");
   f("config_sha256", config_hash, {.doc = "of the resolved config", .old_name = "config_hash"});
   f("data_xxh3_128",
@@ -51,7 +51,7 @@ void Counters::fields(Fields& f) {
   f("retried", retried, "attempts repeated with a lower scale");
   f("samples_seen", samples_seen, "in batches drawn");
   f("samples_trained", samples_trained, "in applied steps");
-  f("samples_retried", samples_retried, {.doc = "in repeated attempts", .may_lack = true});
+  f("samples_retried", samples_retried, {.doc = "in repeated attempts", .optional = true});
 }
 
 void EpochRecord::fields(Fields& f) {

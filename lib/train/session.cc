@@ -29,7 +29,7 @@ nn::DataShape describe(const data::Dataset& dataset) {
           without_first(labels.shape),
           labels.dtype,
           dataset.layout ? data::stored_as(dataset.sample_shape, *dataset.layout) : "",
-          mapped<graph::TensorType>(dataset.outputs, [](const data::LabelPart& part) {
+          mapped<graph::TensorType>(dataset.outputs, [](const data::LabelSpec& part) {
             return graph::TensorType{part.dtype, part.shape};
           })};
 }
@@ -68,7 +68,7 @@ void replace_unsupported(config::RunSpec& spec,
                       fmt::format("only {} here", only),
                       "--allow-fallback goes on with it");
     }
-    warnings.push_back(config::warning(config::k_fallback_taken,
+    warnings.push_back(config::warning(config::k_fallback_used,
                                        spec.where(path),
                                        fmt::format("only {0} here: {0} is used", only)));
   };
@@ -251,8 +251,8 @@ void Session::split_data() {
   const data::SplitView all = data::view(dataset_.train);
   const std::int64_t cut = data::validation_split_at(
       all.samples(), spec_.data.validation_split, spec_.where("data.validation_split"));
-  train_rows_ = data::rows(all, 0, cut);
-  validation_rows_ = data::rows(all, cut, all.samples());
+  train_rows_ = data::slice(all, 0, cut);
+  validation_rows_ = data::slice(all, cut, all.samples());
   test_rows_ = data::view(dataset_.test);
   data::check_batch_size(
       spec_.training.batch_size, train_rows_.samples(), spec_.where("training.batch_size"));

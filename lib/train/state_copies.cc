@@ -30,7 +30,7 @@ using graph::Role;
 std::vector<plan::State::Entry> undivided(const plan::State& state) {
   std::set<std::string> of_slices;
   for (const plan::State::Entry& entry : state.entries()) {
-    if (entry.variable.slice) of_slices.insert(entry.variable.slice->of);
+    if (entry.variable.slice) of_slices.insert(entry.variable.slice->tensor);
   }
   std::vector<plan::State::Entry> entries;
   for (const plan::State::Entry& entry : state.entries()) {
@@ -220,7 +220,7 @@ void StateCopies::put_together(const std::string& folder, const std::string& dir
     }
     if (std::ranges::find(at[0], nullptr) != at[0].end()) continue;
     const auto gather = [&](const graph::Variable& variable, const Tensor&, bool of_best) {
-      Tensor whole(variable.type.dtype, variable.slice->whole);
+      Tensor whole(variable.type.dtype, variable.slice->full_shape);
       const auto bytes = static_cast<std::size_t>(variable.type.shape.elements()) *
                          size_bytes(variable.type.dtype);
       std::size_t done = 0;

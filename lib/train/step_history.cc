@@ -98,9 +98,9 @@ void MetricSums::fields(Fields& f) {
 
 void StepHistory::fields(Fields& f) {
   f("interval", interval, {.doc = "batches of a point; the last one may have fewer", .min = 1});
-  f("points", points, {.doc = "in order", .most = k_max_points});
-  f("samples", samples, {.doc = "of each point", .may_lack = true});
-  f("metrics", metrics, {.doc = "of each point", .may_lack = true});
+  f("points", points, {.doc = "in order", .max_elements = k_max_points});
+  f("samples", samples, {.doc = "of each point", .optional = true});
+  f("metrics", metrics, {.doc = "of each point", .optional = true});
 }
 
 }  // namespace halfstep::train

@@ -149,7 +149,7 @@ void StepRunner::run_one(std::int64_t ordinal) {
   if (session_.ranks()) {
     const comm::Traffic after = session_.ranks()->traffic();
     outcome.time.waited = after.waited_seconds - before.waited_seconds;
-    outcome.time.summing = after.summing_seconds - before.summing_seconds;
+    outcome.time.summing = after.busy_seconds - before.busy_seconds;
     outcome.time.saved_bytes = static_cast<double>(after.saved_bytes - before.saved_bytes);
     outcome.time.sent_bytes = static_cast<double>(after.sent_bytes - before.sent_bytes);
     if (session_.backend().device) set_device_traffic(outcome.time, plan.graph());

@@ -79,7 +79,7 @@ void StepTime::fields(Fields& f) {
   f("p99", p99, "ms");
   f("median_ci95", median_ci95, "ms; 95 % confidence: low, high");
   f("outliers", outliers, "steps with a modified z-score above 14.8");
-  f("histogram", histogram, {.doc = "of the steps counted; null without any", .left_out = true});
+  f("histogram", histogram, {.doc = "of the steps counted; null without any", .omitted = true});
   f("breakdown_median",
     breakdown_median,
     "medians of the parts of a step; null where a device runs it as one");

@@ -21,10 +21,11 @@ Tensor gather(const Tensor& slice, const graph::Slice& of, comm::Communicator& r
   std::memcpy(numbers + static_cast<std::size_t>(ranks.rank()) * slice.bytes(),
               slice.as<std::byte>(),
               slice.bytes());
-  const std::unique_ptr<comm::Sum> sum = ranks.sum(count, slice.dtype(), comm::SumKind::all_gather);
+  const std::unique_ptr<comm::Collective> sum =
+      ranks.collective(count, slice.dtype(), comm::CollectiveKind::all_gather);
   sum->start(numbers);
   ranks.wait(numbers);
-  Tensor whole(slice.dtype(), of.whole);
+  Tensor whole(slice.dtype(), of.full_shape);
   std::memcpy(whole.as<std::byte>(), numbers, whole.bytes());
   return whole;
 }
@@ -62,7 +63,7 @@ void WholeState::put_together(std::span<const plan::State::Entry> of,
     if (!keep) continue;
     if (variable.role == Role::master) {
       // The weight that it belongs to was declared before.
-      const At at = by_name.at(variable.slice->of);
+      const At at = by_name.at(variable.slice->tensor);
       entries[at.entry].variable.type = {value.dtype(), value.shape()};
       entries[at.entry].tensor = std::move(value);
       if (in_best) whole_best_[at.best] = std::move(best_value);

@@ -87,7 +87,7 @@ TEST_CASE("image folder: a run names its classes in reports, evaluations and pre
   CHECK(lines(all.out).size() == 80);
   CHECK(holds(all.out, "birds/owl/0.pgm\n"));
   CHECK(holds(all.out, "birds/swan/9.pgm\n"));
-  CHECK(holds(all.err, "birds: 1 of 81 files are no pictures"));
+  CHECK(holds(all.err, "birds: 1 of 81 files are not images"));
   CHECK(holds(all.err, "such as birds/swan/notes.txt"));
   fs::remove(directory.path() / "birds/swan/notes.txt");
   // A picture of a folder that cannot be read is left out where the run leaves such pictures out;
@@ -118,12 +118,12 @@ TEST_CASE("image folder: a run names its classes in reports, evaluations and pre
   write_text(directory.file("moving.gif"), "GIF89a");
   const Finished gif = halfstep({"predict", "run", "moving.gif"}, directory.path());
   CHECK(gif.exit_code == 3);
-  CHECK(holds(gif.err, "is not a picture that can be read"));
+  CHECK(holds(gif.err, "is not an image that can be read"));
   // Another size is refused, or brought to the right one where the run resizes.
   write_picture(directory, "large.pgm", 50, 200);
   const Finished refused = halfstep({"predict", "run", "large.pgm"}, directory.path());
   CHECK(refused.exit_code == 3);
-  CHECK(holds(refused.err, "large.pgm: error: is a picture of 50 x 50 pixels"));
+  CHECK(holds(refused.err, "large.pgm: error: is an image of 50 x 50 pixels"));
   const Finished resized = train(directory, "resized", {"--set", "data.resize=bilinear"});
   REQUIRE(resized.exit_code == 0);
   CHECK(final_hash(directory, "resized") == final_hash(directory, "run"));
@@ -156,8 +156,8 @@ TEST_CASE("image folder: a run names its classes in reports, evaluations and pre
   CHECK(mixed.exit_code == 0);
   CHECK(holds(mixed.out, "82 training and 0 test images of [28, 28, 1] uint8, 2 classes"));
   CHECK(holds(mixed.out,
-              "\nresized: 2 pictures, as sizes are 1 to 50 x 1 to 50 pixels (data.resize)\n"));
-  CHECK(holds(mixed.out, "\nconverted to grey: 1 pictures (data.channels: 1)\n"));
+              "\nresized: 2 images, as sizes are 1 to 50 x 1 to 50 pixels (data.resize)\n"));
+  CHECK(holds(mixed.out, "\nconverted to grey: 1 images (data.channels: 1)\n"));
   const Json json =
       Json::parse(halfstep({"data", "info", "birds", "--json"}, directory.path()).out);
   CHECK(json.at("resized_samples") == 2);
@@ -170,17 +170,17 @@ TEST_CASE("image folder: what is wrong in a folder ends a run with 3 and the fil
   write_picture(directory, "birds/swan/0.pgm", 27, 200);
   const Finished size = train(directory, "size");
   CHECK(size.exit_code == 3);
-  CHECK(holds(size.err, "birds/swan/0.pgm: error: is a picture of 27 x 27 pixels"));
+  CHECK(holds(size.err, "birds/swan/0.pgm: error: is an image of 27 x 27 pixels"));
   CHECK(holds(size.err, "data.resize: crop or bilinear"));
   write_text(directory.path() / "birds/swan/0.pgm", "no picture");
   const Finished broken = train(directory, "broken");
   CHECK(broken.exit_code == 3);
-  CHECK(holds(broken.err, "birds/swan/0.pgm: error: is not a picture"));
+  CHECK(holds(broken.err, "birds/swan/0.pgm: error: is not an image"));
   fs::remove(directory.path() / "birds/swan/0.pgm");
   fs::create_directories(directory.path() / "birds/wren");
   const Finished empty = train(directory, "empty");
   CHECK(empty.exit_code == 3);
-  CHECK(holds(empty.err, "there is no picture of the class 'wren'"));
+  CHECK(holds(empty.err, "there is no image of the class 'wren'"));
 }
 
 TEST_CASE("class names: they go with data that has none, and every mistake in them is told") {

@@ -212,7 +212,7 @@ TEST_CASE("text: data info shows the vocabulary and the first windows, and check
   CHECK(holds(check("data.text={length: 16, vocabulary_size: 9}"), "there are 256 bytes"));
   CHECK(holds(check("data.text={tokens: word}"), "length"));
   CHECK(holds(check("data.split_seed=1"), "is for the formats csv and image_folder only"));
-  CHECK(holds(check("data.scale=2"), "does not go with a text"));
+  CHECK(holds(check("data.scale=2"), "cannot be combined with a text"));
   CHECK(holds(check("data.class_names=[a, b]"), "the classes of a text are its tokens"));
   CHECK(holds(check("data.layout=nhwc"), "is for the formats npz and idx"));
   CHECK(holds(check("data.format=npz"), "is for the formats text and csv only"));

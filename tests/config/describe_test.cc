@@ -38,7 +38,7 @@ struct Outer {
     f.choice("shade", shade, k_shades, {.doc = "Which."});
     f.field("ends", ends, {.doc = "Both ends."});
     f.field("optimizer", optimizer, {}, {.doc = "By name."});
-    f.section("inner", inner, {.doc = "More.", .bare = "share"});
+    f.section("inner", inner, {.doc = "More.", .shorthand_key = "share"});
     f.sections("list", list, {.doc = "Several."});
   }
 };
@@ -67,22 +67,22 @@ TEST_CASE("describe: types, defaults, units and bounds are those of the fields")
   CHECK(steps.doc == "How many.");
   CHECK(steps.unit == "steps");
   CHECK(steps.required);
-  CHECK_FALSE(steps.usual.has_value());
+  CHECK_FALSE(steps.default_value.has_value());
   CHECK(allowed_range(steps) == "1 to 9");
   const FieldDoc& limit = at(fields, "limit");
   CHECK(limit.nullable);
-  CHECK(limit.usual == "null");
+  CHECK(limit.default_value == "null");
   CHECK(allowed_range(limit) == "at least 0");
   // The text in brackets there is no unit.
   CHECK(limit.doc == "A range [low, high]");
   CHECK(limit.unit.empty());
-  CHECK(at(fields, "window").usual == "2");
-  CHECK(at(fields, "strides").usual == "[1, 2]");
+  CHECK(at(fields, "window").default_value == "2");
+  CHECK(at(fields, "strides").default_value == "[1, 2]");
   CHECK(at(fields, "shade").words == std::vector<std::string>{"light", "dark"});
-  CHECK(at(fields, "shade").usual == "dark");
-  CHECK(at(fields, "ends").usual == "[0, 0.5]");
+  CHECK(at(fields, "shade").default_value == "dark");
+  CHECK(at(fields, "ends").default_value == "[0, 0.5]");
   CHECK(at(fields, "optimizer").kind == "optimizer");
-  CHECK(at(fields, "inner").bare == "share");
+  CHECK(at(fields, "inner").shorthand_key == "share");
   CHECK(allowed_range(at(fields, "inner.share")) == "above 0 and below 1");
 }
 

@@ -83,7 +83,7 @@ TEST_CASE("fuzz: any text in any place is printed so that it reads back") {
     for (std::size_t i = 0; i < size; ++i) text += k_letters[random() % k_letters.size()];
     CAPTURE(text);
     Node value = Node::scalar(text);
-    value.quoted = yaml_guesses(text);
+    value.quoted = resolves_to_non_string(text);
     Node list;
     list.kind = Node::Kind::sequence;
     list.items = {value, value};

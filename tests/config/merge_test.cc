@@ -210,7 +210,7 @@ TEST_CASE("set: a path that leads nowhere is an error that says why") {
   constexpr Override::Kind k_set = Override::Kind::set;
   constexpr Override::Kind k_unset = Override::Kind::unset;
   static constexpr Case k_cases[] = {
-      {k_set, "a: 1", "a.b=2", "--set a.b=2: error: a is no map, so it has no 'b'"},
+      {k_set, "a: 1", "a.b=2", "--set a.b=2: error: a is not a map, so it has no 'b'"},
       {k_set, "a: [1]", "a[1]=2", "--set a[1]=2: error: a has 1 items, none is [1]"},
       {k_set,
        "a: 1",

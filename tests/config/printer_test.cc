@@ -11,7 +11,7 @@ namespace {
 
 Node text_node(std::string_view text) {
   Node value = Node::scalar(std::string(text));
-  value.quoted = yaml_guesses(text);
+  value.quoted = resolves_to_non_string(text);
   return Node::map({{"v", {}, std::move(value)}});
 }
 

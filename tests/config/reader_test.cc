@@ -67,7 +67,7 @@ struct Everything {
     f.field("anything", anything, {});
     f.choice("mode", mode, k_modes, {});
     f.choice("maybe_mode", maybe_mode, k_modes, {});
-    f.section("inner", inner, {.bare = "count"});
+    f.section("inner", inner, {.shorthand_key = "count"});
     f.section("maybe_inner", maybe_inner, {});
     f.sections("list", list, {});
   }
@@ -274,7 +274,7 @@ TEST_CASE("reader: each kind of mistake has its message") {
       {"count: 11", "1:8: count: error: must be at most 10, got 11"},
       {"count: 1.5", "1:8: count: error: must be a whole number, got 1.5"},
       {"count: '5'",
-       "1:8: count: error: must be a whole number, got the string \"5\" (leave out the quotes)"},
+       "1:8: count: error: must be a whole number, got the string \"5\" (remove the quotes)"},
       {"count: 'x'", "1:8: count: error: must be a whole number, got the string \"x\""},
       {"count: null", "1:8: count: error: must be a whole number, got null"},
       {"rate: 0", "1:7: rate: error: must be above 0, got 0"},

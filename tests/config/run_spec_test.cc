@@ -174,14 +174,14 @@ TEST_CASE("run spec: a data path starts from its config file, or from the workin
   std::string text(k_small);
   text.replace(text.find("name: mnist"), 11, "format: npz, path: ../d/x.npz");
   Node node = load_text(text, "conf/run.yaml", diagnostics);
-  CHECK(spec_of(node).data.located_path() == "d/x.npz");
+  CHECK(spec_of(node).data.resolved_path() == "d/x.npz");
   const std::string moved = print(spec_of(node), {.absolute_paths = true});
   CHECK(moved.find("path: " + (std::filesystem::current_path() / "d/x.npz").string()) !=
         std::string::npos);
   apply(node, Override::parse(Override::Kind::set, "--set", "data.path=y.npz"), diagnostics);
-  CHECK(spec_of(node).data.located_path() == "y.npz");
+  CHECK(spec_of(node).data.resolved_path() == "y.npz");
   apply(node, Override::parse(Override::Kind::set, "--set", "data.path=/a/y.npz"), diagnostics);
-  CHECK(spec_of(node).data.located_path() == "/a/y.npz");
+  CHECK(spec_of(node).data.resolved_path() == "/a/y.npz");
 }
 
 TEST_CASE("run spec: the losses and metrics of several outputs are printed by their names") {

@@ -64,16 +64,16 @@ struct Outer {
     f("count", count, {.doc = "of things", .min = 1});
     f("bytes", bytes, "");
     f("text", text, "");
-    f.word("word", word, k_words, "");
+    f.one_of("word", word, k_words, "");
     f.text_or_null("nothing", nothing, "");
     f("color", color, "");
     f("ci95", ci95, "low, high");
-    f("flags", flags, {.most = 3});
+    f("flags", flags, {.max_elements = 3});
     f("inners", inners, {.each = "one of them"});
     f("points", points, "");
     f("pair", pair, "");
-    f("later", later, {.left_out = true});
-    f("added", added, {.may_lack = true, .old_name = "extra"});
+    f("later", later, {.omitted = true});
+    f("added", added, {.optional = true, .old_name = "extra"});
     f.rest(columns, {.doc = "a column"});
   }
   bool operator==(const Outer&) const = default;
@@ -181,7 +181,7 @@ TEST_CASE("fields: members that an earlier version did not have may be missing")
 
 TEST_CASE("fields: old names, words for infinity and skipped members where a format has them") {
   constexpr JsonFormat k_format{
-      .nonfinite_words = true, .old_names = true, .skip_unknown = true, .most = 100};
+      .nonfinite_strings = true, .old_names = true, .skip_unknown = true, .max_integer = 100};
   Inner inner;
   inner.value = std::nan("");
   CHECK(to_json(inner).at("value").is_null());
@@ -232,7 +232,7 @@ TEST_CASE("fields: tidy names numbers that are not finite and repairs text") {
   outer.inners[1].value = std::nan("");
   outer.points[0].loss = std::numeric_limits<double>::infinity();
   outer.columns[0].second[0] = -std::numeric_limits<double>::infinity();
-  const NonfiniteMap found = tidy(field_ref(outer));
+  const NonfiniteMap found = sanitize(field_ref(outer));
   CHECK(found == NonfiniteMap{{"inners[1].value", Nonfinite::nan},
                               {"points[0].loss", Nonfinite::inf},
                               {"zeta[0]", Nonfinite::negative_inf}});

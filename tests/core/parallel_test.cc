@@ -124,7 +124,7 @@ TEST_CASE("parallel: pieces come once each, and those of a part one after the ot
     std::vector<std::atomic<int>> counts(1000);
     std::vector<std::atomic<int>> busy(static_cast<std::size_t>(threads));
     std::atomic<bool> alone{true};
-    parallel_pieces(1000, threads, [&](std::int64_t piece, std::int64_t part) {
+    parallel_tasks(1000, threads, [&](std::int64_t piece, std::int64_t part) {
       if (busy[static_cast<std::size_t>(part)]++ != 0) alone = false;
       ++counts[static_cast<std::size_t>(piece)];
       --busy[static_cast<std::size_t>(part)];

@@ -33,11 +33,11 @@ TEST_CASE("printable: what a terminal obeys becomes an escape") {
 }
 
 TEST_CASE("shortened: long text ends at a whole character") {
-  CHECK(shortened("abc", 3) == "abc");
-  CHECK(shortened("abcd", 3) == "abc...");
-  CHECK(shortened("a\xe5\xb1\xa4z", 3) == "a...");
-  CHECK(shortened("a\xe5\xb1\xa4z", 4) == "a\xe5\xb1\xa4...");
-  CHECK(shortened("\x80\x80\x80", 1) == "...");
+  CHECK(truncated("abc", 3) == "abc");
+  CHECK(truncated("abcd", 3) == "abc...");
+  CHECK(truncated("a\xe5\xb1\xa4z", 3) == "a...");
+  CHECK(truncated("a\xe5\xb1\xa4z", 4) == "a\xe5\xb1\xa4...");
+  CHECK(truncated("\x80\x80\x80", 1) == "...");
 }
 
 TEST_CASE("printable: an error's text and a message hold no escape sequence of a file's name") {

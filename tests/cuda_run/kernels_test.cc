@@ -126,7 +126,11 @@ TEST_CASE("device: without the other ranks it computes, and launches no step cap
     const comm::Transport& transport() const override { return transport_; }
     comm::Traffic traffic() const override { return {}; }
     void set_timeout(double) override {}
-    std::unique_ptr<comm::Sum> sum(std::int64_t, DType, comm::SumKind) override { return nullptr; }
+    std::unique_ptr<comm::Collective> collective(std::int64_t,
+                                                 DType,
+                                                 comm::CollectiveKind) override {
+      return nullptr;
+    }
     void wait(const std::byte*) override {}
     void wait_for(const std::function<bool()>&) override { throw comm::RankLost({1}, "lost", ""); }
     std::vector<std::string> gather(std::string_view text) override { return {std::string(text)}; }

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "data/table.h"
+#include "data/dataset_registry.h"
 #include "files.h"
 
 namespace halfstep::data::testing {

@@ -69,7 +69,7 @@ TEST_CASE("contact sheet: numbers are mapped to bytes; other labels give samples
   CHECK(pixel(sheet, 2, 2 + 5) == 23);   // 255 / 11, rounded
 }
 
-TEST_CASE("contact sheet: of a clip the middle frame is shown, and vectors are no pictures") {
+TEST_CASE("contact sheet: of a clip the middle frame is shown, and vectors are not images") {
   Dataset set = pictures(6, 1);
   set.train.images.reshape({2, 3, 2, 3, 1});  // two clips of three frames
   set.train.labels = Tensor(DType::int32, {2});
@@ -81,7 +81,7 @@ TEST_CASE("contact sheet: of a clip the middle frame is shown, and vectors are n
   set.train.images.reshape({6, 6});
   set.sample_shape = Shape{6};
   CHECK(contains(error_of([&] { contact_sheet(set); }, ErrorKind::data),
-                 "has samples of shape [6], which are no pictures"));
+                 "has samples of shape [6], which are not images"));
 }
 
 TEST_CASE("image: a PNG that is written is read alike") {

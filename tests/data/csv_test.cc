@@ -221,7 +221,7 @@ TEST_CASE("csv: a column of weights is not a feature, and is shuffled with its r
       CHECK(split->weights.as<float>()[i] == 0.25F * split->images.as<float>()[i]);
     }
   }
-  const SplitView some = rows(view(dataset.train), 3, 5);
+  const SplitView some = slice(view(dataset.train), 3, 5);
   CHECK(some.weights.as<float>()[0] == dataset.train.weights.as<float>()[3]);
 
   table.options.sample_weight = "v";
@@ -248,7 +248,7 @@ TEST_CASE("csv: a missing weight leaves its row out, and cannot be filled") {
   table.options.table->on_missing = OnMissing::skip;
   const Dataset set = table.load();
   CHECK(set.train.samples() == 2);
-  CHECK(set.left_out == 1);
+  CHECK(set.skipped_samples == 1);
 }
 
 TEST_CASE("csv: a part of each class is tested on, and the encoding does not see it") {

@@ -68,12 +68,12 @@ TEST_CASE("dataset: validation is cut as Keras cuts it") {
 
 TEST_CASE("dataset: rows are views into the split") {
   const Split split{counting(DType::uint8, {10, 2, 2}), counting(DType::int32, {10})};
-  const SplitView part = rows(view(split), 7, 10);
+  const SplitView part = slice(view(split), 7, 10);
   CHECK(part.samples() == 3);
   CHECK(part.images.as<std::uint8_t>()[0] == 28);
   CHECK(part.labels.as<std::int32_t>()[2] == 9);
-  CHECK(rows(view(split), 10, 10).samples() == 0);
-  CHECK_THROWS_AS(rows(view(split), 5, 11), InternalError);
+  CHECK(slice(view(split), 10, 10).samples() == 0);
+  CHECK_THROWS_AS(slice(view(split), 5, 11), InternalError);
 }
 
 TEST_CASE("dataset: a batch must fit the data") {

@@ -7,7 +7,7 @@
 #include <cctype>
 
 #include "core/hash.h"
-#include "data/table.h"
+#include "data/dataset_registry.h"
 #include "data/tensor_files.h"
 #include "named_sets.h"
 
@@ -23,9 +23,9 @@ TEST_CASE("dataset: every named set and format is in its table once, in order") 
                                                     "mnist",
                                                     "moving_digits",
                                                     "synthetic_digits"});
-  for (const std::span<const SetDef> table : {named_sets(), formats()}) {
+  for (const std::span<const DatasetDef> table : {named_sets(), formats()}) {
     std::string_view before;
-    for (const SetDef& def : table) {
+    for (const DatasetDef& def : table) {
       CAPTURE(def.name);
       CHECK(before < def.name);
       before = def.name;
@@ -33,12 +33,12 @@ TEST_CASE("dataset: every named set and format is in its table once, in order") 
       CHECK((def.class_names.empty() ||
              static_cast<std::int64_t>(def.class_names.size()) == def.classes));
       for (const std::string_view c : def.class_names) CHECK(c != "");
-      for (const SetFile& file : def.files) {
+      for (const DataFile& file : def.files) {
         CHECK((file.sha256.empty() || file.sha256.size() == 64));
       }
     }
   }
-  for (const SetDef& def : named_sets()) {
+  for (const DatasetDef& def : named_sets()) {
     CAPTURE(def.name);
     CHECK(def.class_names.size() > 0);
     CHECK(!def.sample_shape.empty());

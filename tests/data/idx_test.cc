@@ -101,15 +101,15 @@ TEST_CASE("idx: files that lie are refused with the reason") {
       Case{"unknown type", "f", bytes({0, 0, 7, 1, 0, 0, 0, 1, 1}), "is not an IDX file"},
       Case{"no extents", "f", bytes({0, 0, 8, 0, 1}), "has 0 extents"},
       Case{"too many extents", "f", bytes({0, 0, 8, 9, 0}), "has 9 extents"},
-      Case{"more than its header", "f", extra, "goes on after the 2 x 3"},
-      Case{"more than its header, gz", "f", deflate(extra, Wrapper::gzip), "goes on after"},
-      Case{"huge", "f", huge, "too short for what its header says"},
-      Case{"wraps around", "f", wrapping, "too short for what its header says"},
-      Case{"huge, gz", "f", deflate(huge, Wrapper::gzip), "too short for what its header says"},
+      Case{"more than its header", "f", extra, "continues after the 2 x 3"},
+      Case{"more than its header, gz", "f", deflate(extra, Wrapper::gzip), "continues after"},
+      Case{"huge", "f", huge, "too short for its header"},
+      Case{"wraps around", "f", wrapping, "too short for its header"},
+      Case{"huge, gz", "f", deflate(huge, Wrapper::gzip), "too short for its header"},
       Case{"a bomb's header",
            "f",
            deflate(bytes({0, 0, 8, 1, 0, 1, 0, 0, 9}), Wrapper::gzip),
-           "too short for what its header says"},
+           "too short for its header"},
       Case{"plain named gz", "f.gz", k_small, "is named .gz but holds plain IDX data"},
       Case{"garbage behind gz",
            "f",
@@ -178,8 +178,7 @@ TEST_CASE("idx: memory is taken for what a compressed file holds, not for what i
   file.resize(3'000'000);
   write_bytes(folder.file("t.gz"), file);
   const std::uint64_t before = peak_rss_bytes();
-  CHECK(
-      contains(error_of([&] { read_idx(folder.file("t.gz")); }), "too short for what its header"));
+  CHECK(contains(error_of([&] { read_idx(folder.file("t.gz")); }), "too short for its header"));
   CHECK(peak_rss_bytes() - before < 64U << 20U);
 }
 

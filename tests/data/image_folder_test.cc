@@ -46,7 +46,7 @@ std::string message_of(const DataOptions& options, ErrorKind kind = ErrorKind::d
   return error_of([&] { load_dataset(options); }, kind);
 }
 
-TEST_CASE("image folder: sub-folders are the classes, every picture is there once, shuffled") {
+TEST_CASE("image folder: sub-folders are the classes, every image is there once, shuffled") {
   const TempFolder folder;
   write_pets(folder);
   write_bytes(folder.file("cats/.hidden"), bytes("no picture"));
@@ -116,8 +116,7 @@ TEST_CASE("image folder: folders train and test are the splits") {
   CHECK(contains(message_of(options, ErrorKind::config), "test_split is for a folder without"));
   options.test_split = 0;
   write_picture(folder, "test/dgos/a.pgm", 1);
-  CHECK(
-      contains(message_of(options), "is a class without training pictures (did you mean 'dogs'?)"));
+  CHECK(contains(message_of(options), "is a class without training images (did you mean 'dogs'?)"));
   write_picture(folder, "val/dogs/a.pgm", 1);
   CHECK(contains(message_of(options), "val: error: is neither train nor test"));
 
@@ -129,7 +128,7 @@ TEST_CASE("image folder: folders train and test are the splits") {
         std::vector<std::string>{"bus", "train"});
 }
 
-TEST_CASE("image folder: pictures of several kinds are brought to the declared form") {
+TEST_CASE("image folder: images of several kinds are converted as declared") {
   const TempFolder folder;
   write_picture(folder, "a/x.pgm", 10);
   write_bytes(folder.file("b/y.ppm"), bytes("P6 1 4 255\n") + Bytes(12, std::byte{20}));
@@ -138,27 +137,27 @@ TEST_CASE("image folder: pictures of several kinds are brought to the declared f
   options.model_input = Shape{2, 3, 3};
   const std::string channels = message_of(options);
   CAPTURE(channels);
-  CHECK(contains(channels, "has 1 channel (grey), not 3 (data.channels: 3 converts pictures)"));
-  options.pictures.channels = 3;
-  options.pictures.convert = true;
+  CHECK(contains(channels, "has 1 channel (grey), not 3 (data.channels: 3 converts images)"));
+  options.image_conversion.channels = 3;
+  options.image_conversion.convert = true;
   const std::string size = message_of(options);
   CAPTURE(size);
   CHECK(contains(size, "(height x width), not 2 x 3 (data.resize: crop or bilinear"));
   CHECK((contains(size, "b/y.ppm") || contains(size, "b/z.jpg")));
-  options.pictures.resize = Resize::bilinear;
+  options.image_conversion.resize = Resize::bilinear;
   const Dataset set = load_dataset(options);
   CHECK(set.sample_shape == Shape{2, 3, 3});
-  REQUIRE(set.pictures.has_value());
-  CHECK(set.pictures->resized == 2);
-  CHECK(set.pictures->converted == 2);
-  CHECK(set.pictures->min_height == 2);
-  CHECK(set.pictures->max_width == 8);
+  REQUIRE(set.image_stats.has_value());
+  CHECK(set.image_stats->resized == 2);
+  CHECK(set.image_stats->converted == 2);
+  CHECK(set.image_stats->min_height == 2);
+  CHECK(set.image_stats->max_width == 8);
   std::vector<int> found = values(set.train);
   std::sort(found.begin(), found.end());
   CHECK(found == std::vector<int>{10, 20, 30});
   // A declared size comes before that of the model, which may be flat.
   options.model_input = Shape{48};
-  options.pictures.height = options.pictures.width = 4;
+  options.image_conversion.height = options.image_conversion.width = 4;
   CHECK(load_dataset(options).sample_shape == Shape{4, 4, 3});
 }
 
@@ -181,20 +180,20 @@ TEST_CASE("image folder: folders that are none are refused with the file or fold
     fs::remove_all(root + "/" + name.substr(0, name.find("/nested/")));
     if (name.find("/nested/") != std::string::npos) write_pets(folder, "pets/");
   };
-  refused("cats/notes.txt", bytes("Tom"), "is not a picture that can be read");
+  refused("cats/notes.txt", bytes("Tom"), "is not an image that can be read");
   refused("cats/cut.pgm", bytes("P5 3 2 255\nabc"), "has 3 bytes of values");
-  refused("cats/large.pgm", bytes("P5 1 1 255\na"), "is a picture of 1 x 1 pixels");
-  refused("outside.pgm", bytes("P5 1 1 255\na"), "is a picture that is in the folder of no class");
+  refused("cats/large.pgm", bytes("P5 1 1 255\na"), "is an image of 1 x 1 pixels");
+  refused("outside.pgm", bytes("P5 1 1 255\na"), "is an image outside of the folders of classes");
   refused("cats/nested/a.pgm", bytes("P5 1 1 255\na"), "is a folder in the class 'cats'");
   fs::create_directories(root + "/birds");
-  CHECK(contains(message_of(options), "there is no picture of the class 'birds'"));
+  CHECK(contains(message_of(options), "there is no image of the class 'birds'"));
   fs::remove(root + "/birds");
 
   write_bytes(folder.file("file"), bytes("x"));
   CHECK(contains(message_of(formatted("image_folder", folder.file("file"))), "is a file"));
 }
 
-TEST_CASE("image folder: pictures that cannot be decoded are left out where the options say so") {
+TEST_CASE("image folder: images that cannot be decoded are skipped where the options say so") {
   const TempFolder folder;
   write_pets(folder);
   DataOptions options = formatted("image_folder", folder.path());
@@ -206,7 +205,7 @@ TEST_CASE("image folder: pictures that cannot be decoded are left out where the 
   set_log_sink([&](LogLevel, std::string_view message) { said = message; });
   {
     const Dataset set = load_dataset(options);
-    CHECK(set.left_out == 2);
+    CHECK(set.skipped_samples == 2);
     CHECK(set.sample_shape == Shape{2, 3, 1});  // of the first picture that can be read
     std::vector<int> found = values(set.train);
     for (std::size_t i = 0; i < found.size(); ++i) {
@@ -217,16 +216,16 @@ TEST_CASE("image folder: pictures that cannot be decoded are left out where the 
   }
   set_log_sink({});
   CAPTURE(said);
-  CHECK(contains(said, "2 of 16 pictures of train cannot be read and are left out: "));
+  CHECK(contains(said, "2 of 16 images of train cannot be read and are skipped: "));
   CHECK(contains(said, "cats/0 has 3 bytes of values"));
-  CHECK(contains(said, "dogs/notes.txt is not a picture"));
+  CHECK(contains(said, "dogs/notes.txt is not an image"));
   // A picture of another size is no damage.
   write_bytes(folder.file("cats/large.pgm"), bytes("P5 1 1 255\na"));
-  CHECK(contains(message_of(options), "is a picture of 1 x 1 pixels"));
+  CHECK(contains(message_of(options), "is an image of 1 x 1 pixels"));
   fs::remove(folder.file("cats/large.pgm"));
   const QuietLog quiet;
   for (int i = 0; i < 5; ++i) write_bytes(folder.file("dogs/" + std::to_string(i)), bytes("none"));
-  CHECK(contains(message_of(options), "has no picture of the class 'dogs' that can be read"));
+  CHECK(contains(message_of(options), "has no image of the class 'dogs' that can be read"));
 
   // Only the training pictures need one of each class.
   const TempFolder splits;
@@ -237,10 +236,10 @@ TEST_CASE("image folder: pictures that cannot be decoded are left out where the 
   options.path = splits.path();
   CHECK(values(load_dataset(options).test) == std::vector<int>{7});
   write_bytes(splits.file("test/cats/a.pgm"), bytes("none"));
-  CHECK(contains(message_of(options), "has no picture of test that can be read"));
+  CHECK(contains(message_of(options), "has no image of test that can be read"));
 }
 
-TEST_CASE("image folder: checksums are over the pictures in the order of their names") {
+TEST_CASE("image folder: checksums are over the images in the order of their names") {
   const TempFolder folder;
   write_pets(folder);
   DataOptions options = formatted("image_folder", folder.path());

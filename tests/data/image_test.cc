@@ -291,18 +291,18 @@ TEST_CASE("image: JPEG files that are cut off, of four colours or lie are refuse
   }
 }
 
-TEST_CASE("image: pictures are brought to a form, or refused with their own") {
+TEST_CASE("image: images are brought to a conversion, or refused with their own") {
   const TempFolder folder;
   const std::string path = folder.file("p.ppm");
   write_bytes(path, bytes("P6 2 1 255\n") + bytes({255, 0, 0, 10, 20, 30}));
   CHECK(same(read_image(path, {.channels = 1, .convert = true}),
              tensor<std::uint8_t>({1, 2, 1}, {76, 18})));
   CHECK(contains(error_of([&] { read_image(path, {.channels = 1}); }),
-                 "has 3 channels (colour), not 1 (data.channels: 1 converts pictures)"));
+                 "has 3 channels (colour), not 1 (data.channels: 1 converts images)"));
   const std::string message = error_of([&] { read_image(path, {.height = 2, .width = 2}); });
   CAPTURE(message);
   CHECK(contains(message, "p.ppm"));
-  CHECK(contains(message, "is a picture of 1 x 2 pixels (height x width), not 2 x 2"));
+  CHECK(contains(message, "is an image of 1 x 2 pixels (height x width), not 2 x 2"));
   CHECK(contains(message, "data.resize: crop or bilinear"));
   const Tensor larger = read_image(path, {.height = 3, .width = 4, .resize = Resize::bilinear});
   CHECK(larger.shape() == Shape{3, 4, 3});
@@ -372,8 +372,8 @@ TEST_CASE("image: files that lie are refused with the reason") {
   };
   const Bytes row = bytes({0, 1, 2});
   const std::array cases{
-      Case{"text", bytes("hello, world"), "is not a picture"},
-      Case{"empty", {}, "is not a picture"},
+      Case{"text", bytes("hello, world"), "is not an image"},
+      Case{"empty", {}, "is not an image"},
       Case{"PGM without size", bytes("P5\n"), "has no valid width"},
       Case{"PGM of no width", bytes("P5 0 1 255\n"), "has 0 x 1 pixels"},
       Case{"PGM too large", bytes("P5 99999 99999 255\n"), "has 99999 x 99999 pixels"},

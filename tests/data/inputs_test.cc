@@ -126,12 +126,12 @@ TEST_CASE("inputs: the arrays of an archive tell the inputs and outputs that the
                         "model.outputs: [kind, size]"),
       UserError);
   const NpzReader npz(two.path);
-  const NamedParts parts = parts_named_in(npz, std::nullopt);
+  const ElementSpec parts = element_spec_of(npz, std::nullopt);
   REQUIRE(parts.inputs.size() == 2);
   CHECK(parts.inputs[0].shape == Shape{4, 5, 3});
   REQUIRE(parts.outputs.size() == 2);
   CHECK(parts.outputs[1].name == "size");
-  CHECK(parts_named_in(npz, Layout::nhwc).inputs[0].shape == Shape{3, 4, 5});
+  CHECK(element_spec_of(npz, Layout::nhwc).inputs[0].shape == Shape{3, 4, 5});
   two.remove("x_train_table");
   CHECK_THROWS_WITH_AS(two.load(),
                        doctest::Contains("a config takes them with model.outputs: [kind, size]"),
@@ -146,7 +146,7 @@ TEST_CASE("inputs: labels that are images have the order of the output's axes") 
   for (const char* name : {"x_test_image", "x_test_table", "y_test", "y_train"}) two.remove(name);
   two.put("y_train_back", counting(DType::float32, {3, 3, 1, 2}));
   two.put("y_train_kind", counting(DType::int32, {3}));
-  const LabelPart back{.name = "back", .output = Shape{1, 2, 3}};
+  const LabelSpec back{.name = "back", .output = Shape{1, 2, 3}};
   two.options.outputs = {back, {.name = "kind"}};
   const auto first = [&] {
     const Dataset set = two.load();

@@ -41,9 +41,9 @@ inline std::vector<std::byte> jpeg(int height,
   jpeg.restart_interval = options.restart_interval;
   if (options.progressive) jpeg_simple_progression(&jpeg);
   jpeg_start_compress(&jpeg, TRUE);
-  const std::size_t row_bytes = pixels.size() / static_cast<std::size_t>(height);
+  const std::size_t sample_bytes = pixels.size() / static_cast<std::size_t>(height);
   while (jpeg.next_scanline < jpeg.image_height) {
-    auto* row = const_cast<std::uint8_t*>(pixels.data() + jpeg.next_scanline * row_bytes);
+    auto* row = const_cast<std::uint8_t*>(pixels.data() + jpeg.next_scanline * sample_bytes);
     jpeg_write_scanlines(&jpeg, &row, 1);
   }
   jpeg_finish_compress(&jpeg);

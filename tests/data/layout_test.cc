@@ -8,7 +8,7 @@
 #include <array>
 
 #include "data/dataset.h"
-#include "data/table.h"
+#include "data/dataset_registry.h"
 #include "data/tensor_files.h"
 #include "files.h"
 #include "named_sets.h"
@@ -58,7 +58,7 @@ TEST_CASE("layout: samples that fit as both are refused with both names unless o
   }
   CHECK(
       contains(error_of([&] { find_layout({768}, {.declared = Layout::nchw}); }, ErrorKind::config),
-               "means nothing"));
+               "does not apply"));
   // A model whose input is written channels first would take the channels for a height.
   const LayoutHints first{.wanted = Shape{3, 16, 16}};
   const std::string meant = error_of([&] { find_layout({3, 16, 16}, first); }, ErrorKind::config);
@@ -111,7 +111,7 @@ TEST_CASE("layout: a data set is loaded with channels last, training and test sa
 }
 
 TEST_CASE("dataset: every named set tells its origin and its licence") {
-  for (const SetDef& set : named_sets()) {
+  for (const DatasetDef& set : named_sets()) {
     CAPTURE(set.name);
     CHECK(!set.origin.empty());
     CHECK(!set.licence.empty());

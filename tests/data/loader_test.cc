@@ -78,7 +78,7 @@ TEST_CASE("loader: streams go on with the next sample at each position of a batc
 }
 
 TEST_CASE("loader: streams that keep all samples are longer by one, in front") {
-  BatchOrder order(8, {.batch_size = 3, .shuffle = false, .streams = true, .keeps_all = true});
+  BatchOrder order(8, {.batch_size = 3, .shuffle = false, .streams = true, .keep_remainder = true});
   CHECK(order.steps_per_epoch() == 3);
   CHECK(epoch_of(order, 1) == std::vector<std::int32_t>{0, 3, 6, 1, 4, 7, 2, 5});
   CHECK(order.batch_samples(2) == 2);
@@ -87,7 +87,7 @@ TEST_CASE("loader: streams that keep all samples are longer by one, in front") {
     CAPTURE(size.batch);
     BatchOptions options{.batch_size = size.batch, .shuffle = false, .streams = true};
     BatchOrder leaves_out(size.samples, options);
-    options.keeps_all = true;
+    options.keep_remainder = true;
     BatchOrder all(size.samples, options);
     std::vector<std::int32_t> visited = epoch_of(all, 0);
     if (size.samples % size.batch == 0) CHECK(visited == epoch_of(leaves_out, 0));

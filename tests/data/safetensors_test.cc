@@ -156,8 +156,8 @@ TEST_CASE("safetensors: files that lie are refused with the reason") {
       Case{"key twice",
            u8(R"("shape":[4],"shape":[4],"data_offsets":[0,4])"),
            "the key 'a.shape' twice"},
-      Case{"metadata", file_with(R"({"__metadata__":[]})", {}), "no map of texts"},
-      Case{"metadata value", file_with(R"({"__metadata__":{"a":1}})", {}), "that is no text"},
+      Case{"metadata", file_with(R"({"__metadata__":[]})", {}), "not a map of strings"},
+      Case{"metadata value", file_with(R"({"__metadata__":{"a":1}})", {}), "that is not a string"},
   };
   const TempFolder folder;
   const std::string path = folder.file("t.safetensors");

@@ -170,7 +170,7 @@ TEST_CASE("text: files and splits without a window are refused with their positi
   CHECK(latin.find("iconv -f LATIN1") != std::string::npos);
   const std::string line = std::string(80, 'x') + "\n";
   const std::string zero = error(line + std::string(1, '\0') + line, TextTokens::word);
-  CHECK(zero.find("t.txt:2:1: error: is no text: byte 00") != std::string::npos);
+  CHECK(zero.find("t.txt:2:1: error: is not text: byte 00") != std::string::npos);
   CHECK(error("\xFF\xFEh\0i\0", TextTokens::character).find("UTF-16") != std::string::npos);
   CHECK(error("\x89PNG\r\n\x1A\n....", TextTokens::character).find("is not a text but a PNG") !=
         std::string::npos);

@@ -130,7 +130,7 @@ TEST_CASE("window: what cannot be is a shape error that names it") {
                        "a window of 5 cells does not fit the 4 cells of the input",
                        ShapeError);
   CHECK_THROWS_WITH_AS(conv_geometry(good, x, Shape{3, 3, 3, 2}),
-                       "the input's 4 channels are no multiple of the filter's 3",
+                       "the input's 4 channels are not a multiple of the filter's 3",
                        ShapeError);
   CHECK_THROWS_WITH_AS(conv_geometry(good, x, Shape{3, 3, 1, 6}),
                        "6 output channels cannot be divided into 4 groups",

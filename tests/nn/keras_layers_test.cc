@@ -146,12 +146,12 @@ std::string key_of(std::string_view variable) {
 struct Expected {
   std::vector<std::string> names;
   std::vector<Value> values;
-  std::vector<json> wants;
+  std::vector<json> needs_gradient;
 
   void add(std::string name, Value value, json want) {
     names.push_back(std::move(name));
     values.push_back(value);
-    wants.push_back(std::move(want));
+    needs_gradient.push_back(std::move(want));
   }
 };
 
@@ -262,7 +262,8 @@ TEST_CASE("layers: outputs, gradients and statistics are Keras's") {
     for (std::size_t i = 0; i < got.size(); ++i) {
       const std::string what = expected.names[i];
       CAPTURE(what);
-      CHECK(misses(got[i], expected.wants[i], allowance.of(expected.wants[i])) == "");
+      CHECK(misses(got[i], expected.needs_gradient[i], allowance.of(expected.needs_gradient[i])) ==
+            "");
     }
   }
 }

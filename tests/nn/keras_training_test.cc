@@ -134,9 +134,12 @@ class Lesson {
     CHECK(std::abs(value - want.get<double>()) <= allowed_);
   }
 
-  void check_all(const std::string& variable, const json& wants) {
-    for (std::size_t i = 0; i < wants.size(); ++i) {
-      check(variable, state_.tensor(variable).view(), static_cast<std::int64_t>(i), wants[i]);
+  void check_all(const std::string& variable, const json& needs_gradient) {
+    for (std::size_t i = 0; i < needs_gradient.size(); ++i) {
+      check(variable,
+            state_.tensor(variable).view(),
+            static_cast<std::int64_t>(i),
+            needs_gradient[i]);
     }
   }
 

@@ -91,7 +91,7 @@ std::vector<double> mixup_weights(std::int64_t ordinal, const BatchShare& share)
   graph::Builder b(graph, graph::op_table());
   const graph::Value number = b.placeholder("ordinal", DType::int64, {});
   const Mixup mixup(b, 0.5, number, 3, share);
-  const Shape rows{share.rows, 1};
+  const Shape rows{share.samples, 1};
   const graph::Value one = b.fill(DType::float32, rows, 1), zero = b.fill(DType::float32, rows, 0);
   graph.fetches().emplace_back("weights", mixup.mean(one, zero));
   plan::Plan plan = plan::compile(graph, backend::cpu_reference());

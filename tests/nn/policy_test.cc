@@ -66,7 +66,7 @@ TEST_CASE("policy map: an exact name wins, else one full match, else the default
   };
   for (const Case& c : k_cases) {
     CAPTURE(c.layer);
-    const Resolved resolved = map.resolve(c.layer);
+    const ResolvedPolicy resolved = map.resolve(c.layer);
     CHECK(resolved.policy.name == c.policy);
     CHECK(resolved.reason == c.reason);
   }

@@ -44,7 +44,7 @@ struct Sequences {
                          fmt::format("{{policy: {}}}", policy));
     const Value ordinal = b.placeholder("ordinal", DType::int64, {});
     for (const Model::Input& input : text.model.inputs) {
-      std::vector<std::int64_t> extents{share.rows};
+      std::vector<std::int64_t> extents{share.samples};
       extents.insert(extents.end(), input.shape.begin(), input.shape.end());
       inputs.push_back(b.placeholder(input.name, DType::float32, Shape(extents)));
     }
@@ -226,7 +226,8 @@ TEST_CASE("stateful: parts of a batch and ranks each read and set their own rows
   std::vector<std::vector<double>> states(2, std::vector<double>(k_batch * 4, 0));
   // Rank 0 in one part, rank 1 of two in two.
   const BatchShare rank(k_batch, 1, 2);
-  for (const BatchShare& share : {BatchShare(k_batch, 0, 2), rank.part(0, 2), rank.part(1, 2)}) {
+  for (const BatchShare& share :
+       {BatchShare(k_batch, 0, 2), rank.micro_batch(0, 2), rank.micro_batch(1, 2)}) {
     const Sequences part(nodes, 5, "float32", share);
     std::vector<Value> values{part.forward.outputs.at(0)};
     for (const Assignment& a : part.forward.record.assignments) {
@@ -234,7 +235,7 @@ TEST_CASE("stateful: parts of a batch and ranks each read and set their own rows
       values.push_back(a.value);
     }
     Tensors feeds, variables = copy(weights);
-    feeds["x"] = part_of(x, share.first, share.rows, 0, 5);
+    feeds["x"] = part_of(x, share.first, share.samples, 0, 5);
     const auto results = part.evaluate(std::move(feeds), variables, values);
     got.insert(got.end(), results[0].begin(), results[0].end());
     for (std::size_t i = 0; i < 2; ++i) {
@@ -246,7 +247,7 @@ TEST_CASE("stateful: parts of a batch and ranks each read and set their own rows
   CHECK(states[1] == test::elements(after_two.at("it/carry")));
   // Of three ranks and two samples, one repeats a sample, whose state another one sets.
   const BatchShare idle(2, 0, 3);
-  REQUIRE(idle.counted == 0);
+  REQUIRE(idle.weighted_samples == 0);
   const Sequences repeated(nodes, 5, "float32", idle);
   Tensors feeds, variables;
   feeds["x"] = part_of(x, 0, 1, 0, 5);

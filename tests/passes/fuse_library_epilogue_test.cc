@@ -115,7 +115,7 @@ TEST_CASE("fuse_library_epilogue: what no kernel takes stays as it is") {
 
 TEST_CASE("fuse_library_epilogue: values that others read stay values") {
   TwoLayers layers(DType::float16);
-  // Somebody wants the sum before the Relu, and the gradient before its mask.
+  // Somebody needs_gradient the sum before the Relu, and the gradient before its mask.
   const Value sum = layers.graph.node(layers.h.node).inputs[0];
   const Value unmasked = layers.graph.node(layers.dh.node).inputs[0];
   layers.graph.fetches().push_back({"sum", sum});

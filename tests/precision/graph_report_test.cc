@@ -92,7 +92,7 @@ TEST_CASE("graph report: the JSON has exactly the documented fields") {
       "attr": "T",
       "paint": "allow",
       "step": "clear_spread",
-      "reason": "`Relu` does not care and is joined to `MatMul` (allow1)"
+      "reason": "`Relu` is on the clear list and adjacent to `MatMul` (allow1)"
     },
     {
       "node": "allow1",
@@ -106,7 +106,7 @@ TEST_CASE("graph report: the JSON has exactly the documented fields") {
       "attr": "T[0]",
       "paint": "allow",
       "step": "clear_spread",
-      "reason": "`IdentityN` does not care and is joined to `MatMul` (allow1)"
+      "reason": "`IdentityN` is on the clear list and adjacent to `MatMul` (allow1)"
     },
     {
       "node": "both",

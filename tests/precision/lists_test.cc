@@ -9,7 +9,7 @@
 namespace halfstep::precision {
 namespace {
 
-constexpr Libraries k_new{11050, 8302, false};
+constexpr LibraryVersions k_new{11050, 8302, false};
 
 ListEdits list_edit(List list, std::vector<std::string> add, std::vector<std::string> remove) {
   ListEdits edits;
@@ -90,7 +90,7 @@ TEST_CASE("lists: ops stand where TensorFlow's newest lists have them") {
 }
 
 TEST_CASE("lists: every list has as many ops as TensorFlow's") {
-  // Counted in auto_mixed_precision_lists.h, less VoxelMax, which is not among the listed facts.
+  // Counted in auto_mixed_precision_lists.h, less VoxelMax, which is not among the listed traits.
   const OpLists cuda = make_lists(Mode::cuda, k_new, Level::standard, {});
   CHECK(cuda.ops(List::deny).size() == 9);
   constexpr std::size_t k_own = 2;  // RNN and RNNGrad
@@ -109,7 +109,7 @@ TEST_CASE("lists: every list has as many ops as TensorFlow's") {
 TEST_CASE("lists: some ops are allowed from a version of CUDA or cuDNN on") {
   struct Case {
     std::string_view op;
-    Libraries libraries;
+    LibraryVersions libraries;
     std::string_view list;
   };
   static constexpr Case k_cases[] = {

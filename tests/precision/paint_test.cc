@@ -20,7 +20,7 @@ TEST_CASE("paint: allow ops are seeds on every type attribute, and lose what can
   )");
   CHECK(r.paint("conv") == "allow allow_seed");
   CHECK(r.paint("conv", "int32") == "none unpainted");
-  CHECK(r.reason("conv", "int32") == "`Conv2DBackpropInput` does not take float16 for int32");
+  CHECK(r.reason("conv", "int32") == "`Conv2DBackpropInput` does not allow float16 for int32");
   CHECK(r.paint("exact") == "allow allow_seed");
   CHECK(r.type("exact") == "float64");
   CHECK(r.halves() == "conv");
@@ -44,9 +44,9 @@ TEST_CASE("paint: infer ops are converted only between two allow ops") {
   CHECK(r.paint("middle") == "allow between_allows");
   CHECK(r.paint("clear") == "allow between_allows");
   CHECK(r.paint("after") == "none none");
-  CHECK(r.reason("after") == "a converted op stands before it, but none after it");
+  CHECK(r.reason("after") == "a converted op precedes it, but none follows");
   CHECK(r.paint("relu") == "none none");
-  CHECK(r.reason("middle") == "it lies between allow ops, before `MatMul` (b)");
+  CHECK(r.reason("middle") == "it is between allow ops, before `MatMul` (b)");
 }
 
 TEST_CASE("paint: an unlisted op between two allow ops stays and blocks the path") {
@@ -234,7 +234,7 @@ TEST_CASE("paint: mode bf16 converts infer ops right after a converted op, in li
   // Clear ops are painted after this pass, so the op after one is not reached.
   CHECK(bf16.paint("relu") == "allow clear_spread");
   CHECK(bf16.paint("tanh") == "none none");
-  CHECK(bf16.reason("tanh") == "no converted op stands right before it");
+  CHECK(bf16.reason("tanh") == "no converted op is right before it");
   CHECK(Rewritten(k_chain).halves() == "a");
   CHECK(Rewritten(k_chain, in_mode(Mode::fp16_cpu)).halves() == "a");
 

@@ -72,8 +72,8 @@ TEST_CASE("property: random graphs agree before, and are worth rewriting") {
   for_each_run([&](const ParsedGraph& given, const RewriteOptions&, const RewriteResult& result) {
     CHECK(disagreement(given.graph) == "");
     for (const PaintedVertex& vertex : result.paint) {
-      loops += vertex.step == Step::loop ? 1 : 0;
-      clusters += vertex.step == Step::list_cluster ? 1 : 0;
+      loops += vertex.rule == Rule::loop ? 1 : 0;
+      clusters += vertex.rule == Rule::list_cluster ? 1 : 0;
     }
     converted += result.casts.empty() ? 0 : 1;
   });

@@ -39,7 +39,7 @@ TEST_CASE("rewrite: suitable GPUs") {
 
 TEST_CASE(
     "rewrite: the Conv2D of a conv3d layer and the ops around it have the dtypes of a Conv3D") {
-  constexpr Libraries k_new{11050, 8302, false};
+  constexpr LibraryVersions k_new{11050, 8302, false};
   for (const Mode mode : {Mode::cuda, Mode::bf16, Mode::cpu, Mode::fp16_cpu}) {
     CAPTURE(name(mode));
     const OpLists lists = make_lists(mode, k_new, Level::standard, {});

@@ -238,7 +238,7 @@ TEST_CASE("rewrite: unknown ops, wrong numbers of inputs and conflicts fail as a
     CHECK(r.result().message == c.message);
     CHECK(r.result().casts.empty());
     CHECK(r.result().paint.empty());
-    CHECK(print_graph(r.result().graph) == print_graph(r.report.given));
+    CHECK(print_graph(r.result().graph) == print_graph(r.report.original));
   }
   RewriteOptions conflict;
   conflict.edits = {edit(List::allow, {"AddV2"}, {})};

@@ -64,7 +64,7 @@ std::string Rewritten::type(std::string_view name, std::string_view attr) const 
 
 const PaintedVertex* Rewritten::vertex(std::string_view node, std::string_view attr) const {
   for (const PaintedVertex& vertex : result().paint) {
-    if (report.given.node(vertex.node).name == node && vertex.attr == attr) return &vertex;
+    if (report.original.node(vertex.node).name == node && vertex.attr == attr) return &vertex;
   }
   return nullptr;
 }
@@ -72,7 +72,7 @@ const PaintedVertex* Rewritten::vertex(std::string_view node, std::string_view a
 std::string Rewritten::paint(std::string_view node, std::string_view attr) const {
   const PaintedVertex* v = vertex(node, attr);
   if (v == nullptr) return "absent";
-  return std::string(name(v->paint)) + " " + std::string(name(v->step));
+  return std::string(name(v->paint)) + " " + std::string(name(v->rule));
 }
 
 std::string Rewritten::reason(std::string_view node, std::string_view attr) const {

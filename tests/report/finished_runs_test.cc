@@ -44,7 +44,7 @@ TEST_CASE("finished runs: metrics are the last epoch's, and what is not finite s
   CHECK(run.epoch_seconds == Column{1.0, 1.0});
   CHECK(run.step_time.median == 7.5);
 
-  const NonfiniteMap found = tidy(field_ref(report));
+  const NonfiniteMap found = sanitize(field_ref(report));
   CHECK(write_json(field_of(found)) == Json({{"runs[0].train.loss", "nan"},
                                              {"runs[0].test.loss", "nan"},
                                              {"runs[0].history.loss[1]", "nan"}}));

@@ -63,7 +63,7 @@ Json untimed(report::CompareReport report) {
   }
   std::erase_if(report.notes,
                 [](const std::string& note) { return note.find("times") != std::string::npos; });
-  return report::to_json(report, {.nonfinite_words = true});
+  return report::to_json(report, {.nonfinite_strings = true});
 }
 
 std::string error_of(const std::string& directory, const CompareOptions& options) {

@@ -268,7 +268,7 @@ TEST_CASE("ranks: a bucket that is ready starts before later messages, in one or
             int bucket = -1, last_of_layer = -1;
             for (int id = 0; id < step.size(); ++id) {
               const graph::Node& node = step.node(id);
-              if (graph::ops::exchanged_halves(node) == 0) continue;
+              if (graph::ops::collective_phases(node) == 0) continue;
               names += node.name + " ";
               if (bucket < 0 && node.name.starts_with("all_reduce/")) bucket = id;
               if (!node.origin.layer.empty()) last_of_layer = id;

@@ -23,8 +23,11 @@ class ThreadCommunicator final : public comm::Communicator {
   void set_timeout(double) override {}
   void close() override {}
 
-  std::unique_ptr<comm::Sum> sum(std::int64_t count, DType dtype, comm::SumKind kind) override {
-    return std::make_unique<ThreadSum>(*this, comm::padded_count(count, size()), dtype, kind);
+  std::unique_ptr<comm::Collective> collective(std::int64_t count,
+                                               DType dtype,
+                                               comm::CollectiveKind kind) override {
+    return std::make_unique<ThreadCollective>(
+        *this, comm::padded_count(count, size()), dtype, kind);
   }
 
   void wait(const std::byte* numbers) override {
@@ -35,7 +38,7 @@ class ThreadCommunicator final : public comm::Communicator {
     started_.erase(found);
     const std::vector<std::string> buffers = hub_.take(sum.number);
     const std::size_t part = buffers.front().size() / buffers.size();
-    if (sum.kind == comm::SumKind::all_gather) {
+    if (sum.kind == comm::CollectiveKind::all_gather) {
       for (std::size_t r = 0; r < buffers.size(); ++r) {
         std::memcpy(sum.numbers + r * part, buffers[r].data() + r * part, part);
       }
@@ -45,8 +48,8 @@ class ThreadCommunicator final : public comm::Communicator {
     for (const std::string& buffer : buffers) {
       parts.push_back(reinterpret_cast<const std::byte*>(buffer.data()));
     }
-    comm::add_parts(parts, sum.count, sum.dtype, sum.numbers);
-    if (sum.kind == comm::SumKind::all_reduce) return;
+    comm::reduce_sum(parts, sum.count, sum.dtype, sum.numbers);
+    if (sum.kind == comm::CollectiveKind::all_reduce) return;
     // Whoever reads another rank's part reads NaN.
     for (std::size_t r = 0; r < buffers.size(); ++r) {
       if (static_cast<int>(r) != rank_) std::memset(sum.numbers + r * part, 0xFF, part);
@@ -77,12 +80,15 @@ class ThreadCommunicator final : public comm::Communicator {
     std::byte* numbers;
     std::int64_t number, count;
     DType dtype;
-    comm::SumKind kind;
+    comm::CollectiveKind kind;
   };
 
-  class ThreadSum final : public comm::Sum {
+  class ThreadCollective final : public comm::Collective {
    public:
-    ThreadSum(ThreadCommunicator& of, std::int64_t count, DType dtype, comm::SumKind kind)
+    ThreadCollective(ThreadCommunicator& of,
+                     std::int64_t count,
+                     DType dtype,
+                     comm::CollectiveKind kind)
         : of_(of), count_(count), dtype_(dtype), kind_(kind) {}
     void start(std::byte* numbers) override {
       const std::int64_t number = of_.next_++;
@@ -95,7 +101,7 @@ class ThreadCommunicator final : public comm::Communicator {
     ThreadCommunicator& of_;
     std::int64_t count_;
     DType dtype_;
-    comm::SumKind kind_;
+    comm::CollectiveKind kind_;
   };
 
   Hub& hub_;

@@ -42,8 +42,8 @@ Accepts among_ranks(const NodeView&, const Capabilities& capabilities) {
 
 Prepared prepare_all_reduce_start(const NodeView& node, const Capabilities& capabilities) {
   const graph::TensorType& packed = node.output();
-  const std::shared_ptr<comm::Sum> sum =
-      capabilities.ranks->sum(packed.shape.elements(), packed.dtype, comm::SumKind::all_reduce);
+  const std::shared_ptr<comm::Collective> sum = capabilities.ranks->collective(
+      packed.shape.elements(), packed.dtype, comm::CollectiveKind::all_reduce);
   const auto pack = [](const Args& args, DType dtype, std::byte* next) {
     for (const TensorView& from : args.in) {
       copy_numbers(from.dtype, from.as<std::byte>(), dtype, next, from.elements());
@@ -94,8 +94,8 @@ std::byte* element(const TensorView& view, std::int64_t i) {
 
 Prepared prepare_reduce_scatter_start(const NodeView& node, const Capabilities& capabilities) {
   const graph::TensorType& packed = node.output();
-  const std::shared_ptr<comm::Sum> sum =
-      capabilities.ranks->sum(packed.shape.elements(), packed.dtype, comm::SumKind::reduce_scatter);
+  const std::shared_ptr<comm::Collective> sum = capabilities.ranks->collective(
+      packed.shape.elements(), packed.dtype, comm::CollectiveKind::reduce_scatter);
   const auto pack = [ranks = capabilities.ranks->size()](
                         const Args& args, DType dtype, std::byte* next) {
     for (int rank = 0; rank < ranks; ++rank) {
@@ -137,8 +137,8 @@ Prepared prepare_reduce_scatter_wait(const NodeView&, const Capabilities& capabi
 
 Prepared prepare_all_gather_start(const NodeView& node, const Capabilities& capabilities) {
   const graph::TensorType& packed = node.output();
-  const std::shared_ptr<comm::Sum> sum =
-      capabilities.ranks->sum(packed.shape.elements(), packed.dtype, comm::SumKind::all_gather);
+  const std::shared_ptr<comm::Collective> sum = capabilities.ranks->collective(
+      packed.shape.elements(), packed.dtype, comm::CollectiveKind::all_gather);
   return launch([sum, ranks = capabilities.ranks](const Args& args) {
     const TensorView& to = args.out[0];
     std::int64_t next = ranks->rank() * (to.elements() / ranks->size());

@@ -37,7 +37,7 @@ std::vector<Value> gradient_concat(const GradientContext& c) {
   std::vector<Value> dx(parts + 1);
   for (std::size_t i = 0; i < parts; ++i) {
     const Shape part = c.b.shape(c.input(i));
-    if (wants(c, i)) {
+    if (needs_gradient(c, i)) {
       dx[i] = c.b.add("Slice", {c.dy[0], c.b.ints(begin), c.b.ints(extents(part))});
     }
     begin[axis] += part[axis];

@@ -130,7 +130,7 @@ std::vector<Shape> infer_reshape(const InferContext& c) {
 }
 
 std::vector<Shape> infer_reverse(const InferContext& c) {
-  named_axes(c);
+  selected_axes(c);
   return {c.input(0).shape};
 }
 

@@ -33,7 +33,7 @@ std::vector<Value> gradient_add(const GradientContext& c) {
   const Rule r{c};
   std::vector<Value> dx(2);
   for (std::size_t i : {0U, 1U}) {
-    if (wants(c, i)) dx[i] = r.fit(i, c.dy[0]);
+    if (needs_gradient(c, i)) dx[i] = r.fit(i, c.dy[0]);
   }
   return dx;
 }
@@ -45,16 +45,16 @@ std::vector<Value> gradient_add_n(const GradientContext& c) {
 std::vector<Value> gradient_sub(const GradientContext& c) {
   const Rule r{c};
   std::vector<Value> dx(2);
-  if (wants(c, 0)) dx[0] = r.fit(0, c.dy[0]);
-  if (wants(c, 1)) dx[1] = r.fit(1, r.op("Neg", c.dy[0]));
+  if (needs_gradient(c, 0)) dx[0] = r.fit(0, c.dy[0]);
+  if (needs_gradient(c, 1)) dx[1] = r.fit(1, r.op("Neg", c.dy[0]));
   return dx;
 }
 
 std::vector<Value> gradient_mul(const GradientContext& c) {
   const Rule r{c};
   std::vector<Value> dx(2);
-  if (wants(c, 0)) dx[0] = r.fit(0, r.op("Mul", c.dy[0], c.input(1)));
-  if (wants(c, 1)) dx[1] = r.fit(1, r.op("Mul", c.input(0), c.dy[0]));
+  if (needs_gradient(c, 0)) dx[0] = r.fit(0, r.op("Mul", c.dy[0], c.input(1)));
+  if (needs_gradient(c, 1)) dx[1] = r.fit(1, r.op("Mul", c.input(0), c.dy[0]));
   return dx;
 }
 
@@ -65,8 +65,8 @@ std::vector<Value> gradient_quotient(const GradientContext& c) {
   const Value x = c.input(0);
   const Value y = c.input(1);
   std::vector<Value> dx(2);
-  if (wants(c, 0)) dx[0] = r.fit(0, r.op(divide, c.dy[0], y));
-  if (wants(c, 1)) {
+  if (needs_gradient(c, 0)) dx[0] = r.fit(0, r.op(divide, c.dy[0], y));
+  if (needs_gradient(c, 1)) {
     const Value slope = r.op(divide, r.op(divide, r.op("Neg", x), y), y);
     dx[1] = r.fit(1, r.op("Mul", c.dy[0], slope));
   }
@@ -79,8 +79,8 @@ std::vector<Value> gradient_extremum(const GradientContext& c, std::string_view 
   const Value zero = r.scalar(0);
   const Value mask = r.op(chosen, c.input(0), c.input(1));
   std::vector<Value> dx(2);
-  if (wants(c, 0)) dx[0] = r.fit(0, r.op("SelectV2", mask, c.dy[0], zero));
-  if (wants(c, 1)) dx[1] = r.fit(1, r.op("SelectV2", mask, zero, c.dy[0]));
+  if (needs_gradient(c, 0)) dx[0] = r.fit(0, r.op("SelectV2", mask, c.dy[0], zero));
+  if (needs_gradient(c, 1)) dx[1] = r.fit(1, r.op("SelectV2", mask, zero, c.dy[0]));
   return dx;
 }
 
@@ -90,11 +90,11 @@ std::vector<Value> gradient_pow(const GradientContext& c) {
   const Value x = c.input(0);
   const Value y = c.input(1);
   std::vector<Value> dx(2);
-  if (wants(c, 0)) {
+  if (needs_gradient(c, 0)) {
     const Value power = r.op("Pow", x, r.op("Sub", y, r.scalar(1)));
     dx[0] = r.fit(0, r.op("Mul", r.op("Mul", c.dy[0], y), power));
   }
-  if (wants(c, 1)) {
+  if (needs_gradient(c, 1)) {
     const Value zeros = r.op("ZerosLike", x);
     const Value positive = r.op("Greater", x, zeros);
     const Value safe = r.op("SelectV2", positive, x, r.op("OnesLike", x));
@@ -110,8 +110,8 @@ std::vector<Value> gradient_squared_difference(const GradientContext& c) {
   const Value difference = r.op("Sub", c.input(0), c.input(1));
   const Value slope = r.op("Mul", r.op("Mul", r.scalar(2), c.dy[0]), difference);
   std::vector<Value> dx(2);
-  if (wants(c, 0)) dx[0] = r.fit(0, slope);
-  if (wants(c, 1)) dx[1] = r.op("Neg", r.fit(1, slope));
+  if (needs_gradient(c, 0)) dx[0] = r.fit(0, slope);
+  if (needs_gradient(c, 1)) dx[1] = r.op("Neg", r.fit(1, slope));
   return dx;
 }
 
@@ -120,8 +120,8 @@ std::vector<Value> gradient_select(const GradientContext& c, Value zero) {
   const Rule r{c};
   const std::string_view op = c.node.op;
   std::vector<Value> dx(3);
-  if (wants(c, 1)) dx[1] = r.fit(1, r.op(op, c.input(0), c.dy[0], zero));
-  if (wants(c, 2)) dx[2] = r.fit(2, r.op(op, c.input(0), zero, c.dy[0]));
+  if (needs_gradient(c, 1)) dx[1] = r.fit(1, r.op(op, c.input(0), c.dy[0], zero));
+  if (needs_gradient(c, 2)) dx[2] = r.fit(2, r.op(op, c.input(0), zero, c.dy[0]));
   return dx;
 }
 
@@ -131,11 +131,11 @@ std::vector<Value> gradient_clip(const GradientContext& c) {
   const Value below = r.op("Less", c.input(0), c.input(1));
   const Value above = r.op("Greater", c.input(0), c.input(2));
   std::vector<Value> dx(3);
-  if (wants(c, 0)) {
+  if (needs_gradient(c, 0)) {
     dx[0] = r.op("SelectV2", r.op("LogicalOr", below, above), zero, c.dy[0]);
   }
-  if (wants(c, 1)) dx[1] = r.fit(1, r.op("SelectV2", below, c.dy[0], zero));
-  if (wants(c, 2)) dx[2] = r.fit(2, r.op("SelectV2", above, c.dy[0], zero));
+  if (needs_gradient(c, 1)) dx[1] = r.fit(1, r.op("SelectV2", below, c.dy[0], zero));
+  if (needs_gradient(c, 2)) dx[2] = r.fit(2, r.op("SelectV2", above, c.dy[0], zero));
   return dx;
 }
 

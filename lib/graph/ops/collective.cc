@@ -135,7 +135,7 @@ std::int64_t slice_elements(std::int64_t elements, std::int64_t ranks) {
   return (elements + ranks - 1) / ranks;
 }
 
-int exchanged_halves(const Node& node) {
+int collective_phases(const Node& node) {
   if (node.is(k_all_reduce_start)) return 2;
   return node.is(k_reduce_scatter_start, k_all_gather_start) ? 1 : 0;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The body of a FusedElementwise, shared by its shape rule, the pass that builds it and its
-// kernels.
+// The body of a FusedElementwise, an expression of ops; shared by its shape rule, the pass that
+// builds it and its kernels.
 
 #include <cstdint>
 #include <string>

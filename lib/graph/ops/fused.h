@@ -13,7 +13,7 @@ struct FusedEpilogue {
   std::string_view name;
   bool bias = false;
   bool reads_mask = false, writes_mask = false;
-  bool sums = false;  ///< a bias gradient is a result
+  bool sums = false;  ///< column sums (a bias gradient) are a result
 };
 inline constexpr std::array k_fused_epilogues{
     FusedEpilogue{.name = "bias", .bias = true},

@@ -59,9 +59,9 @@ struct GroupedUpdatePorts {
 };
 GroupedUpdatePorts grouped_update_ports(const Attrs& attrs);
 
-/// Whether `padded` is `shape`, or that with longer rows: those of a gradient and a copy whose
-/// matmuls want rows at multiples of 16 bytes. A GroupedUpdate reads and writes the first elements
-/// of each.
+/// Whether `padded` is `shape`, possibly with padded rows: matmuls need rows of gradients and
+/// copies at multiples of 16 bytes. A GroupedUpdate reads and writes the first elements of each
+/// row.
 bool pads_rows(const Shape& padded, const Shape& shape);
 
 /// The type of a handle's variable.

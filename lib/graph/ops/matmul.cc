@@ -55,11 +55,11 @@ std::vector<Value> gradient_product(const GradientContext& c, const Flags& flags
     return c.b.add(c.node.op, {x, y}, {{std::string(flags.a), tx}, {std::string(flags.b), ty}});
   };
   std::vector<Value> dx(2);
-  if (wants(c, 0)) {
+  if (needs_gradient(c, 0)) {
     const Value da = ta ? product(b, dy, tb, true) : product(dy, b, false, !tb);
     dx[0] = unbroadcast(c.b, da, c.b.shape(a));
   }
-  if (wants(c, 1)) {
+  if (needs_gradient(c, 1)) {
     const Value db = tb ? product(dy, a, true, ta) : product(a, dy, !ta, false);
     dx[1] = unbroadcast(c.b, db, c.b.shape(b));
   }

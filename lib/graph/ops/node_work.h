@@ -1,16 +1,15 @@
 #pragma once
-// The work of one launch of a node, by which its rate is computed and its time predicted: `bench
-// --profile`, `explain --arch sm_90`.
+// FLOPs and bytes of one launch of a node, for achieved rates (`bench --profile`) and the roofline
+// prediction (`explain --arch sm_90`).
 //
-// Operations are those of the op's formula: a kernel that computes something again, or pads an
-// operand, does more. Bytes are the least that a launch moves through memory: operands that do not
-// fit a cache are read more than once.
+// FLOPs are those of the op's formula: recomputation and padding in a kernel do not count. Bytes
+// are a lower bound of memory traffic: operands that exceed the caches are read more than once.
 
 #include "graph/graph.h"
 
 namespace halfstep::graph {
 
-/// The work of a launch in one step, of the batch of the graph's shapes.
+/// The work of a launch, for the batch size of the graph's shapes.
 struct NodeWork {
   /// Two per multiply-add of matmuls, convolutions, attention and recurrent layers; 0 for other
   /// ops.
@@ -20,7 +19,8 @@ struct NodeWork {
   double bytes = 0;
 };
 
-/// The work of `node`, a node of `graph`, in one step.
+/// The work of `node`, a node of `graph`, in one step. `graph` is executable: the shapes of an
+/// imported graph are unknown.
 NodeWork node_work(const Graph& graph, const Node& node);
 
 }  // namespace halfstep::graph

@@ -53,22 +53,22 @@ Value reshape(Builder& b, Value x, const Shape& shape);
 /// reshaped to `shape`. TensorFlow's own gradients do the same with Sum and Reshape.
 Value unbroadcast(Builder& b, Value dy, const Shape& shape);
 
-/// Begins the sum of the values over `ranks` ranks, as one message of numbers of this dtype.
+/// Starts the all-reduce of the values over `ranks` ranks, packed into one tensor of this dtype.
 Value start_all_reduce(Builder& b, std::vector<Value> values, DType dtype, std::int64_t ranks);
 
-/// Waits for it: the sums, one after another, as tensors of these shapes and dtypes.
+/// Waits for the all-reduce; returns the sums as tensors of these shapes and dtypes.
 std::vector<Value> wait_for_all_reduce(Builder& b, Value sum, const std::vector<TensorType>& types);
-/// The halves of a sum over the ranks that a node begins: 2 of an AllReduceStart, 1 of a
-/// ReduceScatterStart or AllGatherStart, 0 of other ops.
-int exchanged_halves(const Node& node);
-/// The elements of a rank's slice of a tensor that the ranks divide.
+/// The phases of the collective that a node starts: 2 (reduce-scatter and all-gather) for an
+/// AllReduceStart, 1 for a ReduceScatterStart or AllGatherStart, 0 for other ops.
+int collective_phases(const Node& node);
+/// The elements of a rank's shard of a tensor that is sharded over the ranks.
 std::int64_t slice_elements(std::int64_t elements, std::int64_t ranks);
 
 /// The types of values.
 std::vector<TensorType> types_of(const Builder& b, const std::vector<Value>& values);
 
-/// The sum of gradients that meet at one value: the value itself, AddV2 of two or AddN.
-Value accumulate(Builder& b, const std::vector<Value>& parts);
+/// The sum of the gradients of one value: the gradient itself, AddV2 of two, or AddN.
+Value accumulate(Builder& b, const std::vector<Value>& gradients);
 
 }  // namespace ops
 }  // namespace halfstep::graph

@@ -12,8 +12,8 @@ namespace halfstep::graph::ops {
 /// Rows, columns and reduction elements of packed operands are padded to multiples of this.
 inline constexpr std::int64_t k_packed_block = 32;
 
-/// The values of a packed operand: of `dtype`, and each as it is, or a float16 as the exact sum of
-/// two parts of bfloat16.
+/// The element format of a packed operand: elements of `dtype`, or, with 2 parts, each float16
+/// split into the exact sum of two bfloat16.
 struct PackedFormat {
   DType dtype = DType::bfloat16;
   std::int64_t parts = 1;
@@ -23,8 +23,8 @@ struct PackedFormat {
 
 /// The format of the result of a PackOperand or PackedVariable.
 PackedFormat packed_format(const Attrs& attrs);
-/// The format of the operands of a matmul of `dtype`, whose result is a sum of so many partial
-/// products: with more than one, each multiplies a part of x by a part of y.
+/// The operand format of a matmul of `dtype` with so many partial products: with more than one,
+/// each multiplies one part of x by one part of y.
 constexpr PackedFormat operand_format(DType dtype, std::int64_t products) {
   return {dtype, products > 1 ? 2 : 1};
 }

@@ -125,7 +125,7 @@ std::vector<Value> gradient_rnn(const GradientContext& c) {
       reshape(b, {node, g.mode == RnnMode::gru ? 1 : 0}, Shape{rows, g.columns()});
   std::vector<Value> dx(c.node.inputs.size());
   dx[0] = {node, 0};
-  if (wants(c, 1)) {
+  if (needs_gradient(c, 1)) {
     const auto product = [&](Value states, Value sums) {
       return b.add("MatMul", {states, sums}, {{"transpose_a", true}});
     };
@@ -145,9 +145,9 @@ std::vector<Value> gradient_rnn(const GradientContext& c) {
                      b.scalar(DType::int32, 1)});
     }
   }
-  if (wants(c, 2)) dx[2] = b.add("BiasAddGrad", {recurrent});
-  if (wants(c, 3)) dx[3] = {node, 2};
-  if (wants(c, 4) && g.mode == RnnMode::lstm) dx[4] = {node, 3};
+  if (needs_gradient(c, 2)) dx[2] = b.add("BiasAddGrad", {recurrent});
+  if (needs_gradient(c, 3)) dx[3] = {node, 2};
+  if (needs_gradient(c, 4) && g.mode == RnnMode::lstm) dx[4] = {node, 3};
   return dx;
 }
 

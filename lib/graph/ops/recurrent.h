@@ -26,19 +26,19 @@ struct RnnGeometry {
   std::int64_t units = 1;
   std::int64_t gates = 4;
   std::int64_t saved = 4;
-  bool backwards = false;  ///< the last step is taken first
-  bool training = true;    ///< results that the gradient reads are written
+  bool backwards = false;  ///< the sequence is processed from its end
+  bool training = true;    ///< the results for the gradient are written
 
   constexpr std::int64_t columns() const { return gates * units; }
   constexpr bool is_gru() const {
     return mode == RnnMode::gru || mode == RnnMode::gru_reset_before;
   }
-  /// The columns that h is multiplied with; those of a candidate behind its reset gate are left
-  /// out.
+  /// The columns of the recurrent kernel that h is multiplied by; gru_reset_before multiplies those
+  /// of the candidate by the gated h.
   constexpr std::int64_t state_columns() const {
     return mode == RnnMode::gru_reset_before ? 2 * units : columns();
   }
-  /// The position in the sequence of the step that is taken as number `i`.
+  /// The position in the sequence of the `i`-th processed time step.
   constexpr std::int64_t position(std::int64_t i) const { return backwards ? steps - 1 - i : i; }
 };
 

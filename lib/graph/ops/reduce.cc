@@ -12,7 +12,7 @@ namespace {
 /// The shape of `c`'s first input with extent 1 (or nothing) along the reduced axes.
 Shape reduced_shape(const InferContext& c, bool keep_dims) {
   const Shape& shape = c.input(0).shape;
-  const std::vector<bool> reduced = named_axes(c);
+  const std::vector<bool> reduced = selected_axes(c);
   std::vector<std::int64_t> dims;
   for (std::size_t i = 0; i < shape.rank(); ++i) {
     if (!reduced[i]) dims.push_back(shape[i]);

@@ -51,7 +51,7 @@ std::size_t axis_of(std::int64_t axis, std::size_t rank, const Node& node) {
   return static_cast<std::size_t>(axis < 0 ? axis + n : axis);
 }
 
-std::vector<bool> named_axes(const InferContext& c) {
+std::vector<bool> selected_axes(const InferContext& c) {
   const std::size_t rank = c.input(0).shape.rank();
   std::vector<bool> named(rank, false);
   for (std::int64_t axis : c.constant(1)) named[axis_of(axis, rank, c.node)] = true;
@@ -66,7 +66,7 @@ InferContext context_of(const GradientContext& c) {
   return {c.node, inputs_of(c.b.graph(), c.node)};
 }
 
-bool wants(const GradientContext& c, std::size_t i) {
+bool needs_gradient(const GradientContext& c, std::size_t i) {
   return !c.b.graph().node(c.input(i).node).is(k_const);
 }
 

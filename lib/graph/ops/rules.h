@@ -23,8 +23,7 @@ std::vector<Shape> infer_equal(const InferContext& c);
 /// One output with NumPy's broadcast of all inputs. Errors: ShapeError when they do not fit.
 std::vector<Shape> infer_broadcast(const InferContext& c);
 
-/// The product of inputs 0 and 1, matrices with `transpose_a` and `transpose_b`. Errors:
-/// ShapeError.
+/// The matmul of inputs 0 and 1, with `transpose_a` and `transpose_b`. Errors: ShapeError.
 std::vector<Shape> infer_matmul(const InferContext& c);
 
 /// Errors: ShapeError when input `i` has another shape.
@@ -33,19 +32,18 @@ void expect_input(const InferContext& c, std::size_t i, const Shape& shape);
 /// `axis` counted from the front. Errors: ShapeError outside of [-rank, rank).
 std::size_t axis_of(std::int64_t axis, std::size_t rank, const Node& node);
 
-/// For each axis of the first input, whether the constant axes of input 1 name it.
+/// For each axis of the first input, whether it is among the constant axes of input 1.
 /// Errors: ShapeError for an axis that does not exist.
-std::vector<bool> named_axes(const InferContext& c);
+std::vector<bool> selected_axes(const InferContext& c);
 
-/// The gradients of an op that passes none on: no value for any input.
+/// The gradients of an op without gradient: no value for any input.
 std::vector<Value> no_gradients(const GradientContext& c);
 
 /// The InferContext of a node that is in a graph already.
 InferContext context_of(const GradientContext& c);
 
-/// False when the gradient of input `i` has no use, as for constants: TensorFlow's rules skip them
-/// too.
-bool wants(const GradientContext& c, std::size_t i);
+/// Whether the gradient of input `i` is used; false for constants, as in TensorFlow's rules.
+bool needs_gradient(const GradientContext& c, std::size_t i);
 
 /// The extents of a shape as a vector.
 std::vector<std::int64_t> extents(const Shape& shape);

@@ -108,8 +108,8 @@ std::vector<Value> gradient_cross_entropy(const GradientContext& c) {
   Builder& b = c.b;
   std::vector<Value> dx(2);
   if (!c.dy[0].valid()) return dx;
-  if (wants(c, 0)) dx[0] = over_rows(b, c.dy[0], c.output(1));
-  if (wants(c, 1)) {
+  if (needs_gradient(c, 0)) dx[0] = over_rows(b, c.dy[0], c.output(1));
+  if (needs_gradient(c, 1)) {
     const Value log_softmax = b.add("LogSoftmax", {c.input(0)});
     dx[1] = over_rows(b, c.dy[0], b.add("Neg", {log_softmax}));
   }

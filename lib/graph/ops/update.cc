@@ -166,7 +166,7 @@ std::vector<Shape> infer_grouped_update(const InferContext& c) {
     const Node& copy = c.producer(static_cast<std::size_t>(ports.copies[t]));
     if (!copy.is(k_cast_variable) || copy.inputs[0] != c.in[ports.handle(t, 0)].value ||
         copy.outputs[0].shape != gradient.shape) {
-      throw ShapeError(fmt::format("input {} is no copy of its variable", ports.copies[t]));
+      throw ShapeError(fmt::format("input {} is not a copy of its variable", ports.copies[t]));
     }
   }
   for (std::size_t i = ports.scalars; i < ports.end; ++i) {
@@ -211,7 +211,7 @@ UpdatePorts update_ports(const OpDef& op) {
     if (port.name == "grad" || port.name == "delta") ports.gradient = ports.inputs;
     ++ports.inputs;
   }
-  require(ports.resources > 0 && ports.gradient > 0, "{} is no update", op.name);
+  require(ports.resources > 0 && ports.gradient > 0, "{} is not an update", op.name);
   return ports;
 }
 

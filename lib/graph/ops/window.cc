@@ -23,8 +23,8 @@ void expect(bool condition, fmt::format_string<Args...> text, Args&&... args) {
 using Four = std::array<std::int64_t, 4>;
 
 /// A list attribute of NHWC with 1 for batch and channels.
-Four four(const Attrs& attrs, std::string_view name, bool may_be_absent = false) {
-  if (may_be_absent && attrs.find(name) == nullptr) return {1, 1, 1, 1};
+Four four(const Attrs& attrs, std::string_view name, bool optional = false) {
+  if (optional && attrs.find(name) == nullptr) return {1, 1, 1, 1};
   const auto& given = attrs.get<std::vector<std::int64_t>>(name);
   expect(given.size() == 4, "{} must have 4 entries, got {}", name, given.size());
   expect(given[0] == 1 && given[3] == 1,
@@ -130,7 +130,7 @@ ConvGeometry conv_geometry(const Attrs& attrs, const Shape& x, const Shape& filt
          "the filter must be [height, width, inputs, outputs], got {}",
          to_string(filter));
   expect(filter[2] >= 1 && x[3] % filter[2] == 0,
-         "the input's {} channels are no multiple of the filter's {}",
+         "the input's {} channels are not a multiple of the filter's {}",
          x[3],
          filter[2]);
   ConvGeometry g;

@@ -149,7 +149,7 @@ struct BatchNormalization {
     std::int64_t samples = 0;
     std::vector<double> weights;
     for (int r = 0; r < ranks; ++r) {
-      const std::int64_t counted = c.share.of_rank(r).counted;
+      const std::int64_t counted = c.share.of_rank(r).weighted_samples;
       samples += counted;
       weights.push_back(static_cast<double>(counted));
     }
@@ -162,7 +162,7 @@ struct BatchNormalization {
     const Value between = b.add("SquaredDifference", {of_ranks[0], mean});
     return {mean,
             mean_over_ranks(b.add("AddV2", {of_ranks[1], between})),
-            c.share.counted > 0 ? own_rows / c.share.rows * samples : 0};
+            c.share.weighted_samples > 0 ? own_rows / c.share.samples * samples : 0};
   }
 
   void follow(LayerContext& c, Value moving, Value batch, double factor) const {

@@ -97,7 +97,7 @@ Value LayerContext::statistic(std::string_view statistic_name,
 
 std::pair<Value, Value> LayerContext::state(std::string_view state_name, std::int64_t width) {
   if (!training) {
-    const Value rows = b.placeholder(state_name, DType::float32, {share.rows, width});
+    const Value rows = b.placeholder(state_name, DType::float32, {share.samples, width});
     return {rows, rows};
   }
   const Value handle = b.variable({.name = fmt::format("{}/{}", name, state_name),
@@ -107,17 +107,17 @@ std::pair<Value, Value> LayerContext::state(std::string_view state_name, std::in
                                    .initializer = {},
                                    .layer = b.origin().layer});
   Value rows = b.read(handle);
-  if (share.rows < share.batch) {
-    rows = b.add("Slice", {rows, b.ints({share.first, 0}), b.ints({share.rows, width})});
+  if (share.samples < share.batch) {
+    rows = b.add("Slice", {rows, b.ints({share.first, 0}), b.ints({share.samples, width})});
   }
   return {rows, handle};
 }
 
 void LayerContext::set_state(Value handle, Value rows) {
   // A rank without samples of its own repeats one.
-  if (share.counted == 0) rows = b.add("ZerosLike", {rows});
-  if (share.rows < share.batch) {
-    const std::int64_t behind = share.batch - share.first - share.rows;
+  if (share.weighted_samples == 0) rows = b.add("ZerosLike", {rows});
+  if (share.samples < share.batch) {
+    const std::int64_t behind = share.batch - share.first - share.samples;
     rows = b.add("Pad", {rows, b.ints({share.first, behind, 0, 0})});
   }
   record.assignments.push_back({handle, rows, true});

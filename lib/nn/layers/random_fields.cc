@@ -29,10 +29,10 @@ void Resampling::fields(config::Fields& f) {
 
 void read_range(const config::Node& node, std::vector<double>& range, Diagnostics& out) {
   if (node.kind == config::Node::Kind::null) return;
-  const config::FieldOptions about{.doc = {}, .min = -1, .max = 1};
+  const config::FieldOptions options{.doc = {}, .min = -1, .max = 1};
   if (node.kind == config::Node::Kind::sequence) {
     std::vector<double> both;
-    if (!read_value(node, both, about, out)) return;
+    if (!read_value(node, both, options, out)) return;
     if (both.size() == 2) {
       range = {std::min(both[0], both[1]), std::max(both[0], both[1])};
     } else {
@@ -41,7 +41,7 @@ void read_range(const config::Node& node, std::vector<double>& range, Diagnostic
     return;
   }
   double share = 0;
-  if (read_value(node, share, about, out)) range = {-std::abs(share), std::abs(share)};
+  if (read_value(node, share, options, out)) range = {-std::abs(share), std::abs(share)};
 }
 
 }  // namespace halfstep::nn

@@ -170,7 +170,7 @@ struct Sides {
 
   void check(Diagnostics& diagnostics, const Where&) {
     if (written.kind == config::Node::Kind::null) return;
-    const config::FieldOptions about{.doc = {}, .min = 0, .max = k_max_window};
+    const config::FieldOptions options{.doc = {}, .min = 0, .max = k_max_window};
     const std::size_t given = written.items.size();
     const bool list = written.kind == config::Node::Kind::sequence;
     if (list && given != axes && !k_image) {
@@ -179,10 +179,10 @@ struct Sides {
     }
     if (list && given == axes) {
       for (std::size_t i = 0; i < axes; ++i) {
-        read_value(written.items[i], sides[i], about, diagnostics);
+        read_value(written.items[i], sides[i], options, diagnostics);
       }
     } else {
-      read_value(written, sides[0], about, diagnostics);
+      read_value(written, sides[0], options, diagnostics);
       sides.fill(sides[0]);
     }
   }

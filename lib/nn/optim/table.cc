@@ -121,7 +121,7 @@ graph::Value OptimizerContext::slot(std::string_view slot_name,
   if (shape) type.shape = *shape;
   const std::string name = fmt::format("{}/{}", weight.name, slot_name);
   std::optional<graph::Slice> slice;
-  if (weight.slice && !shape) slice = {name, weight.slice->whole, weight.slice->begin};
+  if (weight.slice && !shape) slice = {name, weight.slice->full_shape, weight.slice->begin};
   return b.variable({name,
                      type,
                      graph::Role::slot,

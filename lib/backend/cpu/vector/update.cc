@@ -256,7 +256,7 @@ Prepared prepare_fused(const NodeView& node, const Capabilities& capabilities) {
       [=](const Args& args) {
         if (skips(args, ports.guarded)) return;
         const FusedUpdate::Step step = update.step(args);
-        parallel_pieces(pieces, parts, [&](std::int64_t piece, std::int64_t part) {
+        parallel_tasks(pieces, parts, [&](std::int64_t piece, std::int64_t part) {
           for (std::int64_t i = bands * piece / pieces; i < bands * (piece + 1) / pieces; ++i) {
             for (std::int64_t column = 0; column < width; column += k_band_columns) {
               const FusedUpdate::Piece band{i,

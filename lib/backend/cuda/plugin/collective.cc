@@ -81,7 +81,7 @@ PreparedKernel prepare_all_reduce_start(const NodeView& node, const DeviceContex
   return {[=, vendor = &context.vendor](const Args& a) mutable {
     whole.run(kernels::pack_slices, vendor->stream(), a.in, a.out[0].data);
     if (padding > 0) vendor->fill(a.out[0].as<std::byte>() + filled, 0, padding);
-    vendor->start_sum(a.out[0].data, count, dtype, comm::SumKind::all_reduce);
+    vendor->start_sum(a.out[0].data, count, dtype, comm::CollectiveKind::all_reduce);
   }};
 }
 
@@ -99,7 +99,7 @@ PreparedKernel prepare_reduce_scatter_start(const NodeView& node, const DeviceCo
   Slices slices = slices_of(input_types(node), dtype, node.attrs().get<std::int64_t>("ranks"));
   return {[=, vendor = &context.vendor](const Args& a) mutable {
     slices.run(kernels::pack_slices, vendor->stream(), a.in, a.out[0].data);
-    vendor->start_sum(a.out[0].data, count, dtype, comm::SumKind::reduce_scatter);
+    vendor->start_sum(a.out[0].data, count, dtype, comm::CollectiveKind::reduce_scatter);
   }};
 }
 
@@ -120,7 +120,7 @@ PreparedKernel prepare_all_gather_start(const NodeView& node, const DeviceContex
   const std::size_t begin = own_part(node, own.stride(), dtype);
   return {[=, vendor = &context.vendor](const Args& a) mutable {
     own.run(kernels::pack_slices, vendor->stream(), a.in, a.out[0].as<std::byte>() + begin);
-    vendor->start_sum(a.out[0].data, count, dtype, comm::SumKind::all_gather);
+    vendor->start_sum(a.out[0].data, count, dtype, comm::CollectiveKind::all_gather);
   }};
 }
 

@@ -111,7 +111,10 @@ class Vendor {
   /// Enqueues the sum over the ranks of `count` numbers of float32, float16 or bfloat16, in place,
   /// or a half of it. It runs after all that was enqueued before and beside all that follows, until
   /// wait_for_sum(). All ranks start the same sums in the same order.
-  virtual void start_sum(void* numbers, std::int64_t count, DType dtype, comm::SumKind kind) = 0;
+  virtual void start_sum(void* numbers,
+                         std::int64_t count,
+                         DType dtype,
+                         comm::CollectiveKind kind) = 0;
   /// Lets the stream wait for the sum that was started last in `numbers`; does not block.
   virtual void wait_for_sum(const void* numbers) = 0;
   /// Ends all sums without their results, because a rank is lost. No sum may follow, and no

@@ -64,7 +64,10 @@ bool RankSums::all_have(std::atomic<std::int64_t> Progress::*count, std::int64_t
   });
 }
 
-bool RankSums::advance(std::byte* numbers, std::int64_t count, DType dtype, comm::SumKind kind) {
+bool RankSums::advance(std::byte* numbers,
+                       std::int64_t count,
+                       DType dtype,
+                       comm::CollectiveKind kind) {
   if (abandoned_) return true;
   Progress& own = progress_[static_cast<std::size_t>(rank_)];
   const std::size_t bytes = static_cast<std::size_t>(count) * size_bytes(dtype);
@@ -77,16 +80,16 @@ bool RankSums::advance(std::byte* numbers, std::int64_t count, DType dtype, comm
   }
   if (!all_have(&Progress::published, sums_ + 1)) return false;
   const std::size_t ranks = progress_.size(), part = bytes / ranks;
-  if (kind != comm::SumKind::all_gather) {
+  if (kind != comm::CollectiveKind::all_gather) {
     std::vector<const std::byte*> parts;
     for (std::size_t r = 0; r < ranks; ++r) parts.push_back(numbers_ + r * bytes);
-    comm::add_parts(parts, count, dtype, numbers);
+    comm::reduce_sum(parts, count, dtype, numbers);
   }
   for (std::size_t r = 0; r < ranks; ++r) {
     std::byte* const of_rank = numbers + r * part;
-    if (kind == comm::SumKind::all_gather) {
+    if (kind == comm::CollectiveKind::all_gather) {
       std::memcpy(of_rank, numbers_ + r * bytes + r * part, part);
-    } else if (kind == comm::SumKind::reduce_scatter && static_cast<int>(r) != rank_) {
+    } else if (kind == comm::CollectiveKind::reduce_scatter && static_cast<int>(r) != rank_) {
       std::memset(of_rank, 0xFF, part);  // NaN for whoever reads it
     }
   }

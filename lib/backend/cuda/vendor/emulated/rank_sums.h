@@ -21,7 +21,7 @@ class RankSums {
 
   /// Advances a sum in place, one at a time, without blocking. Returns whether it is done; it is
   /// not while the numbers of another rank are missing.
-  bool advance(std::byte* numbers, std::int64_t count, DType dtype, comm::SumKind kind);
+  bool advance(std::byte* numbers, std::int64_t count, DType dtype, comm::CollectiveKind kind);
   /// Each sum counts as done from now on.
   void abandon() { abandoned_ = true; }
 

@@ -163,7 +163,10 @@ class EmulatedVendor final : public Vendor {
   void join(const RankId& id, int rank, int ranks) override {
     ranks_ = std::make_unique<emulated::RankSums>(id, rank, ranks);
   }
-  void start_sum(void* numbers, std::int64_t count, DType dtype, comm::SumKind kind) override {
+  void start_sum(void* numbers,
+                 std::int64_t count,
+                 DType dtype,
+                 comm::CollectiveKind kind) override {
     if (!ranks_) fail("start_sum: no ranks have joined");
     const std::size_t bytes = static_cast<std::size_t>(count) * size_bytes(dtype);
     expect_inside(numbers, bytes, "start_sum");

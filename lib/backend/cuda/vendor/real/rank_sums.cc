@@ -115,7 +115,7 @@ void RankSums::close() noexcept {
   if (sums_ != nullptr) cudaStreamDestroy(sums_);
 }
 
-void RankSums::start(void* numbers, std::int64_t count, DType dtype, comm::SumKind kind) {
+void RankSums::start(void* numbers, std::int64_t count, DType dtype, comm::CollectiveKind kind) {
   cudaEvent_t& summed = summed_[numbers];
   if (summed == nullptr) {
     check(cudaEventCreateWithFlags(&summed, cudaEventDisableTiming), "cudaEventCreateWithFlags");
@@ -130,16 +130,16 @@ void RankSums::start(void* numbers, std::int64_t count, DType dtype, comm::SumKi
   std::byte* own = static_cast<std::byte*>(numbers) + rank_ * part * size_bytes(dtype);
   const Nccl& nccl = usable();
   switch (kind) {
-    case comm::SumKind::all_reduce:
+    case comm::CollectiveKind::all_reduce:
       check_nccl(
           nccl.all_reduce(numbers, numbers, elements, type, k_nccl_sum, communicator_, sums_),
           "ncclAllReduce");
       break;
-    case comm::SumKind::reduce_scatter:
+    case comm::CollectiveKind::reduce_scatter:
       check_nccl(nccl.reduce_scatter(numbers, own, part, type, k_nccl_sum, communicator_, sums_),
                  "ncclReduceScatter");
       break;
-    case comm::SumKind::all_gather:
+    case comm::CollectiveKind::all_gather:
       check_nccl(nccl.all_gather(own, numbers, part, type, communicator_, sums_), "ncclAllGather");
       break;
   }

@@ -26,7 +26,7 @@ class RankSums {
   RankSums& operator=(const RankSums&) = delete;
   ~RankSums();
 
-  void start(void* numbers, std::int64_t count, DType dtype, comm::SumKind kind);
+  void start(void* numbers, std::int64_t count, DType dtype, comm::CollectiveKind kind);
   void wait(const void* numbers);
   /// Errors: VendorError where a sum has failed since it was enqueued.
   void expect_no_error() const;

@@ -245,7 +245,10 @@ class RealVendor final : public Vendor {
   void join(const RankId& id, int rank, int ranks) override {
     ranks_ = std::make_unique<real::RankSums>(device_.stream, id, rank, ranks);
   }
-  void start_sum(void* numbers, std::int64_t count, DType dtype, comm::SumKind kind) override {
+  void start_sum(void* numbers,
+                 std::int64_t count,
+                 DType dtype,
+                 comm::CollectiveKind kind) override {
     ranks_->start(numbers, count, dtype, kind);
   }
   void wait_for_sum(const void* numbers) override { ranks_->wait(numbers); }

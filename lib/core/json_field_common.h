@@ -1,5 +1,5 @@
 #pragma once
-// Parts that the writer, the reader and the schema of fields (core/json_fields.h) share.
+// Helpers that the writer, the reader and the schema of fields (core/json_fields.h) share.
 
 #include <array>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace halfstep {
 
-inline constexpr std::array<std::string_view, 3> k_nonfinite_words{"nan", "inf", "-inf"};
+inline constexpr std::array<std::string_view, 3> k_nonfinite_strings{"nan", "inf", "-inf"};
 
 /// A visitor of a variant from one function for each alternative.
 template <class... F>
