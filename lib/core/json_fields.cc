@@ -129,7 +129,6 @@ std::string name_in(std::string_view name, const FieldOptions& options, const Js
   return std::string(format.old_names && !options.old_name.empty() ? options.old_name : name);
 }
 
-/// The type of a field in JSON Schema.
 std::string_view type_of(const FieldRef& field) {
   return std::visit(Overloaded{[](const bool*) { return "boolean"; },
                                [](const double*) { return "number"; },

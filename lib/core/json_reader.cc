@@ -1,5 +1,3 @@
-// JSON read into structs that describe their fields.
-
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,3 @@
-// JSON Schema of structs that describe their fields.
-
 #include <algorithm>
 #include <cmath>
 #include <utility>

@@ -48,7 +48,6 @@ std::int64_t validation_split_at(std::int64_t samples, double fraction, const Wh
                     where,
                     fmt::format("validation_split must be in [0, 1), got {}", fraction));
   }
-  // Keras computes it in double, too.
   const auto at =
       static_cast<std::int64_t>(std::floor(static_cast<double>(samples) * (1.0 - fraction)));
   if (at <= 0 || at >= samples) {

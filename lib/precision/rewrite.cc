@@ -295,7 +295,6 @@ void run(Graph graph, const OpTable& ops, const RewriteOptions& options, Rewrite
   Assembler(graph, plan, ops, options.target()).run(result);
 }
 
-/// A whole number, or nothing.
 std::optional<int> number(std::string_view text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

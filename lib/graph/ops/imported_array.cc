@@ -1,5 +1,4 @@
-// Shapes, slices, gathers, sparse and ragged tensors.
-// imported_ops.h describes the syntax.
+// Shapes, slices, gathers, sparse and ragged tensors; syntax: imported_ops.h.
 
 #include "graph/ops/imported_ops.h"
 

@@ -1,5 +1,4 @@
-// Control flow, functions, tensor lists and arrays.
-// imported_ops.h describes the syntax.
+// Control flow, functions, tensor lists and arrays; syntax: imported_ops.h.
 
 #include "graph/ops/imported_ops.h"
 

@@ -1,5 +1,4 @@
-// Convolution, normalisation, pooling and images.
-// imported_ops.h describes the syntax.
+// Convolution, normalisation, pooling and images; syntax: imported_ops.h.
 
 #include "graph/ops/imported_ops.h"
 

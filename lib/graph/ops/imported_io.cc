@@ -1,5 +1,4 @@
-// Tables, queues, input, checkpoints, summaries, strings and collectives.
-// imported_ops.h describes the syntax.
+// Tables, queues, input, checkpoints, summaries, strings and collectives; syntax: imported_ops.h.
 
 #include "graph/ops/imported_ops.h"
 

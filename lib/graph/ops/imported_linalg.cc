@@ -1,5 +1,4 @@
-// Matrices, transforms and random numbers.
-// imported_ops.h describes the syntax.
+// Matrices, transforms and random numbers; syntax: imported_ops.h.
 
 #include "graph/ops/imported_ops.h"
 

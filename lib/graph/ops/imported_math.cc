@@ -1,5 +1,4 @@
-// Arithmetic, activations and reductions.
-// imported_ops.h describes the syntax.
+// Arithmetic, activations and reductions; syntax: imported_ops.h.
 
 #include "graph/ops/imported_ops.h"
 

@@ -1,5 +1,4 @@
-// Recurrent cells, CTC.
-// imported_ops.h describes the syntax.
+// Recurrent cells, CTC; syntax: imported_ops.h.
 
 #include "graph/ops/imported_ops.h"
 

@@ -1,5 +1,4 @@
-// Variables and optimizers.
-// imported_ops.h describes the syntax.
+// Variables and optimizers; syntax: imported_ops.h.
 
 #include "graph/ops/imported_ops.h"
 
