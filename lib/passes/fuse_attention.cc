@@ -1,13 +1,14 @@
-// Attention is built of primitive ops, which the rewrite knows; here the chain becomes one op:
-//   scores = query key^T, as float32; where causal, SelectV2(seen, scores, -6e4); where keys are
-//   padding, SelectV2(taken, scores, -6e4); weights = Softmax, 0 where not taken, in the dtype of
-//   the value; with dropout, weights = weights / (1 - rate) * kept; result = weights value
-// and so does its gradient, which differentiation made:
-//   dweights = dy value^T; with dropout, dweights = dweights * kept / (1 - rate), 0 where not
-//   taken; ds = (dweights - sum of dweights weights) weights, 0 where not taken or not seen; dquery
-//   = ds key; dkey = ds^T query; dvalue = weights^T dy
-// Both or neither: with one of them alone the weights would still be written. Factors of the query
-// and transpositions between [batch, steps, heads, depth] and [batch, heads, steps, depth] around
+// Attention is built of primitive ops, which the rewrite knows; this pass fuses the chain:
+//   scores = query key^T, as float32; with a causal mask, SelectV2(causal_mask, scores, -6e4); with
+//   a mask of keys, SelectV2(key_mask, scores, -6e4); weights = Softmax, 0 for masked keys, in the
+//   dtype of the value; with dropout, weights = weights / (1 - rate) * keep_mask;
+//   result = weights value
+// and its gradient, which differentiation appended:
+//   dweights = dy value^T; with dropout, dweights = dweights * keep_mask / (1 - rate), 0 for masked
+//   keys; ds = (dweights - sum of dweights weights) weights, 0 for masked scores; dquery = ds key;
+//   dkey = ds^T query; dvalue = weights^T dy
+// It fuses both or neither, since the weights are stored unless both are fused. Factors of the
+// query and transposes between [batch, steps, heads, depth] and [batch, heads, steps, depth] around
 // the chain become attributes.
 
 #include <algorithm>
@@ -24,19 +25,19 @@ using graph::Value;
 
 namespace {
 
-/// A score at least this far down has weight 0 beside any score that is no outlier itself.
-constexpr double k_hidden = -6e4;
-/// Relative error of 1 / (1 - rate) as a constant of 16 bits, at most.
-constexpr double k_rounding = 0x1p-7;
+/// Scores up to this one have weight 0 next to scores of a usual size.
+constexpr double k_max_masked_score = -6e4;
+/// Maximum relative error of 1 / (1 - rate) as a 16-bit constant.
+constexpr double k_max_rate_error = 0x1p-7;
 
-Pattern product(bool adj_x, bool adj_y, std::vector<Pattern> operands) {
+Pattern batch_matmul(bool adj_x, bool adj_y, std::vector<Pattern> operands) {
   return op(graph::ops::k_batch_matmul_v2, std::move(operands)).where([=](const Node& node) {
     return node.attrs.get<bool>("adj_x") == adj_x && node.attrs.get<bool>("adj_y") == adj_y;
   });
 }
 
-/// The number that a Const is everywhere, before a Cast that the rewrite appended.
-std::optional<double> number(const graph::Graph& graph, Value value) {
+/// The value of a Const with equal elements, also behind a Cast that the rewrite appended.
+std::optional<double> scalar_constant(const graph::Graph& graph, Value value) {
   if (graph.node(value.node).is(graph::ops::k_cast)) value = graph.node(value.node).inputs[0];
   return graph::constant_of(graph.node(value.node));
 }
@@ -47,26 +48,26 @@ std::optional<double> number(const graph::Graph& graph, Value value) {
 /// whose deny list is the Sum of that gradient).
 enum class Casts { none, softmax, gradient };
 
-/// The attention that a Rewriter's patterns match, in the variants of casts, with and without a
-/// causal mask and one of keys, and with and without dropout of the weights, which training alone
-/// has.
+/// Matches attention in one variant: its casts, with or without a causal mask, a mask of keys, and
+/// dropout of the weights, which is in training graphs only.
 class Attention {
  public:
   Attention(
-      Rewriter& rewriter, std::int64_t block, Casts casts, bool causal, bool masked, bool drops)
+      Rewriter& rewriter, std::int64_t block, Casts casts, bool causal, bool masked, bool dropout)
       : r_(rewriter),
         block_(block),
         casts_(casts),
         causal_(causal),
         masked_(masked),
-        drops_(drops) {}
+        dropout_(dropout) {}
 
   void fuse() {
     Value root;
-    r_.apply(gradient_of_scores().as(root),
-             [&]() -> Replacement { return find_gradients(root) ? replacement() : Replacement{}; });
-    if (drops_) return;
-    r_.apply(product(false, false, {weights().used_once(), any(value_)}).as(result_),
+    r_.apply(gradient_of_scores().as(root), [&]() -> Replacement {
+      return match_gradients(root) ? replacement() : Replacement{};
+    });
+    if (dropout_) return;
+    r_.apply(batch_matmul(false, false, {weights().used_once(), any(value_)}).as(result_),
              [&]() -> Replacement {
                dy_ = {};
                return r_.users(softmax_).size() == 1 ? replacement() : Replacement{};
@@ -75,22 +76,22 @@ class Attention {
 
  private:
   static Pattern cast_of(Pattern x) { return op(graph::ops::k_cast, {std::move(x)}); }
-  /// x, with a cast where the chain has them `at` this part; x has that one use then.
+  /// x, or its Cast if the chain casts `at` this part; the Cast is then the only user of x.
   Pattern cast(Casts at, Pattern x) const {
     return casts_ == at ? cast_of(std::move(x).used_once()) : std::move(x);
   }
 
   /// Its operands have this one use.
   Pattern softmax() {
-    Pattern scores = product(false, true, {any(query_), any(key_)}).used_once();
+    Pattern scores = batch_matmul(false, true, {any(query_), any(key_)}).used_once();
     if (casts_ == Casts::softmax) scores = cast_of(std::move(scores)).used_once();
-    if (causal_) scores = select(seen_, std::move(scores), unseen_score_).used_once();
-    if (masked_) scores = select(taken_, std::move(scores), padding_score_).used_once();
+    if (causal_) scores = select(causal_mask_, std::move(scores), causal_fill_).used_once();
+    if (masked_) scores = select(key_mask_, std::move(scores), padding_fill_).used_once();
     return op(graph::ops::k_softmax, {std::move(scores)}).as(softmax_);
   }
   Pattern weights() {
     Pattern weights = softmax();
-    if (masked_) weights = select(taken_of_weights_, weights, padding_weight_).as(chosen_);
+    if (masked_) weights = select(weights_mask_, weights, padding_weight_).as(masked_softmax_);
     if (casts_ != Casts::softmax) return weights;
     return cast_of(masked_ ? weights.used_once() : weights).as(weights_);
   }
@@ -100,25 +101,26 @@ class Attention {
 
   /// The gradient that the matmuls of dquery and dkey read.
   Pattern gradient_of_scores() {
-    Pattern dweights = product(false, true, {any(dy_), any(value_)});
-    if (drops_) {
+    Pattern dweights = batch_matmul(false, true, {any(dy_), any(value_)});
+    if (dropout_) {
       dweights = cast(Casts::gradient, std::move(dweights));
       const Pattern numbers = op(graph::ops::k_random_uniform_from_ordinal, {any(ordinal_)});
-      const Pattern kept =
-          cast_of(op(graph::ops::k_greater_equal, {numbers.as(numbers_), any(rate_)})).as(kept_);
+      const Pattern keep_mask =
+          cast_of(op(graph::ops::k_greater_equal, {numbers.as(random_), any(rate_)}))
+              .as(keep_mask_);
       dweights =
           op(graph::ops::k_mul,
-             {op(graph::ops::k_mul, {dweights.used_once(), kept}).used_once(), any(factor_)});
+             {op(graph::ops::k_mul, {dweights.used_once(), keep_mask}).used_once(), any(factor_)});
     }
     dweights = cast(Casts::softmax, std::move(dweights));
-    if (masked_) dweights = select_gradient(of_weights_, std::move(dweights));
-    if (!drops_) dweights = cast(Casts::gradient, std::move(dweights));
+    if (masked_) dweights = select_grad(weights_grad_, std::move(dweights));
+    if (!dropout_) dweights = cast(Casts::gradient, std::move(dweights));
     dweights = dweights.as(dweights_);
     const bool widens = casts_ == Casts::gradient;
-    Value& factor = widens ? wide_softmax_ : softmax_;
+    Value& factor = widens ? float32_softmax_ : softmax_;
     const Pattern terms =
         op(graph::ops::k_mul,
-           {same(dweights_), widens ? cast_of(softmax()).as(wide_softmax_) : softmax()});
+           {same(dweights_), widens ? cast_of(softmax()).as(float32_softmax_) : softmax()});
     const Pattern sums =
         op(graph::ops::k_sum, {terms.used_once(), any(axes_)})
             .used_once()
@@ -126,48 +128,50 @@ class Attention {
     Pattern ds =
         op(graph::ops::k_mul, {op(graph::ops::k_sub, {dweights, sums}).used_once(), same(factor)});
     ds = cast(Casts::gradient, std::move(ds));
-    if (masked_) ds = select_gradient(of_taken_, std::move(ds));
-    if (causal_) ds = select_gradient(of_seen_, std::move(ds));
+    if (masked_) ds = select_grad(key_mask_grad_, std::move(ds));
+    if (causal_) ds = select_grad(causal_grad_, std::move(ds));
     return cast(Casts::softmax, std::move(ds));
   }
 
   /// The gradient of a SelectV2 with a constant: SelectV2(condition, dy, 0).
-  struct SelectGradient {
+  struct SelectGrad {
     Value condition, zero;
   };
-  static Pattern select_gradient(SelectGradient& of, Pattern dy) {
+  static Pattern select_grad(SelectGrad& of, Pattern dy) {
     return select(of.condition, dy.used_once(), of.zero);
   }
-  bool is_gradient(const SelectGradient& of, Value condition) const {
-    return of.condition == condition && number(r_.graph(), of.zero) == 0.0;
+  bool is_gradient(const SelectGrad& of, Value condition) const {
+    return of.condition == condition && scalar_constant(r_.graph(), of.zero) == 0.0;
   }
 
   /// Whether the gradients complete the match; sets the values that no pattern captured.
-  bool find_gradients(Value ds) {
+  bool match_gradients(Value ds) {
     std::optional<std::vector<std::int64_t>> axes = r_.graph().input(axes_).constant();
     const auto last = static_cast<std::int64_t>(r_.type(softmax_).shape.rank()) - 1;
     if (axes != std::vector{last} && axes != std::vector<std::int64_t>{-1}) return false;
-    if ((causal_ && !is_gradient(of_seen_, seen_)) ||
-        (masked_ && !(is_gradient(of_weights_, taken_) && is_gradient(of_taken_, taken_)))) {
+    if ((causal_ && !is_gradient(causal_grad_, causal_mask_)) ||
+        (masked_ &&
+         !(is_gradient(weights_grad_, key_mask_) && is_gradient(key_mask_grad_, key_mask_)))) {
       return false;
     }
     // The weights before their cast.
-    chosen_ = masked_ ? user_of(softmax_, graph::ops::k_select_v2) : softmax_;
-    if (!chosen_.valid()) return false;
+    masked_softmax_ = masked_ ? r_.user(softmax_, graph::ops::k_select_v2) : softmax_;
+    if (!masked_softmax_.valid()) return false;
     if (masked_) {
-      const Node& select = r_.node(chosen_);
+      const Node& select = r_.node(masked_softmax_);
       if (select.inputs[1] != softmax_) return false;
-      taken_of_weights_ = select.inputs[0];
+      weights_mask_ = select.inputs[0];
       padding_weight_ = select.inputs[2];
     }
-    weights_ = casts_ == Casts::softmax ? user_of(chosen_, graph::ops::k_cast) : chosen_;
-    if (casts_ == Casts::softmax && masked_ && r_.users(chosen_).size() != 1) return false;
-    if (drops_ && (!weights_.valid() || !find_dropped())) return false;
+    weights_ =
+        casts_ == Casts::softmax ? r_.user(masked_softmax_, graph::ops::k_cast) : masked_softmax_;
+    if (casts_ == Casts::softmax && masked_ && r_.users(masked_softmax_).size() != 1) return false;
+    if (dropout_ && (!weights_.valid() || !match_dropout())) return false;
     // Its result and dvalue, or the one op between it and them; both factors of the gradient.
-    std::size_t users_of_softmax = casts_ == Casts::softmax || masked_ || drops_ ? 3 : 4;
+    std::size_t users_of_softmax = casts_ == Casts::softmax || masked_ || dropout_ ? 3 : 4;
     if (casts_ == Casts::gradient) {
       --users_of_softmax;
-      if (r_.users(wide_softmax_).size() != 2) return false;
+      if (r_.users(float32_softmax_).size() != 2) return false;
     }
     if (!weights_.valid() || (weights_ != softmax_ && r_.users(weights_).size() != 2)) return false;
     result_ = reader(weights_, value_, false);
@@ -179,41 +183,32 @@ class Attention {
            r_.users(softmax_).size() == users_of_softmax;
   }
 
-  /// The result of the last user of a value that is such an op.
-  Value user_of(Value value, graph::OpHandle op) const {
-    Value found;
-    for (const int user : r_.users(value)) {
-      if (user >= 0 && r_.graph().node(user).is(op)) found = {user, 0};
-    }
-    return found;
-  }
-
-  /// Goes on from the weights to those after dropout, and checks it.
-  bool find_dropped() {
-    const std::optional<double> rate = number(r_.graph(), rate_);
-    const std::optional<double> factor = number(r_.graph(), factor_);
+  /// Sets weights_ to the weights after dropout; false where the dropout cannot be fused.
+  bool match_dropout() {
+    const std::optional<double> rate = scalar_constant(r_.graph(), rate_);
+    const std::optional<double> factor = scalar_constant(r_.graph(), factor_);
     if (!rate || !factor || !(*rate >= 0 && *rate < 1) ||
-        std::abs(*factor * (1 - *rate) - 1) > k_rounding ||
-        r_.type(numbers_).shape != r_.type(softmax_).shape) {
+        std::abs(*factor * (1 - *rate) - 1) > k_max_rate_error ||
+        r_.type(random_).shape != r_.type(softmax_).shape) {
       return false;
     }
-    rate_found_ = *rate;
+    dropout_rate_ = *rate;
     Value scaled;
     for (const int user : r_.users(weights_)) {
       if (user < 0) return false;
       const Node& node = r_.graph().node(user);
       // The rewrite casts constants and the mask where the forward chain alone is in 16 bits.
       if (node.is(graph::ops::k_mul) && node.inputs[0] == weights_ &&
-          number(r_.graph(), node.inputs[1]) == factor) {
+          scalar_constant(r_.graph(), node.inputs[1]) == factor) {
         scaled = {user, 0};
       }
     }
     if (!scaled.valid() || (weights_ != softmax_ && r_.users(weights_).size() != 1)) return false;
-    weights_ = only_user(scaled, graph::ops::k_mul);
+    weights_ = single_user(scaled, graph::ops::k_mul);
     if (!weights_.valid()) return false;
-    const Value kept = r_.node(weights_).inputs[1];
-    return kept == kept_ ||
-           (r_.node(kept).is(graph::ops::k_cast) && r_.node(kept).inputs[0] == kept_);
+    const Value keep_mask = r_.node(weights_).inputs[1];
+    return keep_mask == keep_mask_ || (r_.node(keep_mask).is(graph::ops::k_cast) &&
+                                       r_.node(keep_mask).inputs[0] == keep_mask_);
   }
 
   /// The matmul of x, transposed or not, and y.
@@ -229,10 +224,10 @@ class Attention {
     return {};
   }
 
-  /// Whether `seen` says that the position of the query is not before that of the key.
+  /// Whether the causal mask is: position of the query >= position of the key.
   bool is_causal_mask() const {
-    const Node& seen = r_.node(seen_);
-    if (!seen.is(graph::ops::k_greater_equal)) return false;
+    const Node& compare = r_.node(causal_mask_);
+    if (!compare.is(graph::ops::k_greater_equal)) return false;
     const Shape& scores = r_.type(softmax_).shape;
     const std::int64_t of_query = scores[scores.rank() - 2], of_key = scores.back();
     const auto counts = [&](Value steps, const Shape& shape) {
@@ -242,17 +237,17 @@ class Attention {
       std::iota(all.begin(), all.end(), 0);
       return r_.graph().input(steps).constant() == all;
     };
-    return counts(seen.inputs[0], {of_query, 1}) && counts(seen.inputs[1], {1, of_key});
+    return counts(compare.inputs[0], {of_query, 1}) && counts(compare.inputs[1], {1, of_key});
   }
 
-  /// The mask [batch, keys] that `taken` is with axes of 1; not valid where it is another one.
+  /// The mask [batch, keys] before a Reshape that adds axes of 1; not valid for another mask.
   Value key_mask() const {
     const Shape& scores = r_.type(softmax_).shape;
     std::vector<std::int64_t> spread(scores.rank(), 1);
     spread.front() = scores[0];
     spread.back() = scores.back();
-    if (taken_of_weights_ != taken_ || r_.type(taken_).shape != Shape(spread)) return {};
-    Value mask = taken_;
+    if (weights_mask_ != key_mask_ || r_.type(key_mask_).shape != Shape(spread)) return {};
+    Value mask = key_mask_;
     while (r_.type(mask).shape != Shape{scores[0], scores.back()}) {
       if (!r_.node(mask).is(graph::ops::k_reshape)) return {};
       mask = r_.node(mask).inputs[0];
@@ -260,15 +255,15 @@ class Attention {
     return mask;
   }
 
-  /// Whether a SelectV2 gives a score no weight.
-  bool hides(Value score) const {
-    const std::optional<double> value = number(r_.graph(), score);
-    return value && *value <= k_hidden;
+  /// Whether this constant score has weight 0 after the softmax.
+  bool is_masked_score(Value score) const {
+    const std::optional<double> value = scalar_constant(r_.graph(), score);
+    return value && *value <= k_max_masked_score;
   }
 
-  /// Whether kernels that compute the scores in blocks pad them to twice their number at most. Else
-  /// the chain is faster: on a CPU a float32 step of transformer_patches without dropout, whose
-  /// scores are 16 x 16, took 11.7 ms in blocks and takes 9.3.
+  /// Whether padding the scores to whole blocks at most doubles their number. Otherwise the unfused
+  /// chain is faster: a float32 step of transformer_patches on a CPU, without dropout and with
+  /// scores of 16 x 16, took 9.3 ms unfused and 11.7 ms in blocks.
   bool fills_blocks() const {
     const Shape& scores = r_.type(softmax_).shape;
     const std::int64_t queries = scores[scores.rank() - 2], keys = scores.back();
@@ -276,7 +271,7 @@ class Attention {
     return padded(queries) * padded(keys) <= 2 * queries * keys;
   }
 
-  bool has_items_alone() const {
+  bool has_equal_batch_axes() const {
     const Shape& query = r_.type(query_).shape;
     const auto items = [](const Shape& x) { return x.dims().first(x.rank() - 2); };
     return std::ranges::equal(items(query), items(r_.type(key_).shape)) &&
@@ -285,20 +280,21 @@ class Attention {
 
   Replacement replacement() {
     const std::size_t rank = r_.type(query_).shape.rank();
-    if ((rank != 3 && rank != 4) || !has_items_alone() || !fills_blocks() ||
+    if ((rank != 3 && rank != 4) || !has_equal_batch_axes() || !fills_blocks() ||
         r_.type(value_).dtype != r_.type(query_).dtype) {
       return {};
     }
-    if (causal_ && !(hides(unseen_score_) && is_causal_mask())) return {};
+    if (causal_ && !(is_masked_score(causal_fill_) && is_causal_mask())) return {};
     Value mask;
     if (masked_) {
       mask = key_mask();
-      if (!mask.valid() || !hides(padding_score_) || number(r_.graph(), padding_weight_) != 0) {
+      if (!mask.valid() || !is_masked_score(padding_fill_) ||
+          scalar_constant(r_.graph(), padding_weight_) != 0) {
         return {};
       }
     }
     const bool trains = dy_.valid();
-    // Nodes at which the new ones run, before factors and transpositions are left out.
+    // The positions of the new nodes, which factors and transposes do not change.
     const int forward_at = result_.node;
     int backward_at = dvalue_.node;
     for (const Value gradient : {dquery_, dkey_}) {
@@ -306,16 +302,16 @@ class Attention {
     }
     graph::Attrs attrs;
     if (causal_) attrs.set("causal", true);
-    if (drops_) {
-      attrs.set("rate", rate_found_);
+    if (dropout_) {
+      attrs.set("rate", dropout_rate_);
       for (const std::string name : {"seed", "stream", "first"}) {
-        attrs.set(name, r_.node(numbers_).attrs.get<std::int64_t>(name));
+        attrs.set(name, r_.node(random_).attrs.get<std::int64_t>(name));
       }
     }
-    take_scale(attrs);
-    take_transpositions(attrs);
+    absorb_scale(attrs);
+    absorb_transposes(attrs);
     Replacement nodes;
-    if (masked_ && !drops_) {
+    if (masked_ && !dropout_) {
       nodes.push_back({.op = graph::ops::k_const.name,
                        .inputs = {},
                        .attrs = {{"dtype", DType::int64},
@@ -324,7 +320,7 @@ class Attention {
                        .at = forward_at,
                        .origin = forward_at,
                        .name = "Const"});
-      ordinal_ = made(0);
+      ordinal_ = new_value(0);
     }
     const std::size_t forward = nodes.size();
     nodes.push_back({.op = graph::ops::k_fused_attention.name,
@@ -335,7 +331,7 @@ class Attention {
                      .named = forward_at,
                      .results = {{result_}}});
     if (trains) {
-      const Value result = made(static_cast<int>(forward)), log_sum_exp{result.node, 1};
+      const Value result = new_value(static_cast<int>(forward)), log_sum_exp{result.node, 1};
       nodes.push_back({.op = graph::ops::k_fused_attention_grad.name,
                        .inputs = {dy_, query_, key_, value_, result, log_sum_exp},
                        .attrs = attrs,
@@ -345,33 +341,33 @@ class Attention {
                        .results = {{dquery_}, {dkey_, 1}, {dvalue_, 2}}});
     }
     for (std::size_t i = forward; i < nodes.size(); ++i) {
-      if (drops_ || masked_) nodes[i].inputs.push_back(ordinal_);
+      if (dropout_ || masked_) nodes[i].inputs.push_back(ordinal_);
       if (masked_) nodes[i].inputs.push_back(mask);
     }
     return nodes;
   }
 
-  /// Leaves out the multiplication of the query, and of its gradient, by a constant.
-  void take_scale(graph::Attrs& attrs) {
+  /// Makes the multiplication of the query, and of its gradient, by a constant an attribute.
+  void absorb_scale(graph::Attrs& attrs) {
     const Node& node = r_.node(query_);
     if (!node.is(graph::ops::k_mul)) return;
-    for (const std::size_t side : {0U, 1U}) {
-      const Value factor = node.inputs[1 - side];
-      const std::optional<double> scale = number(r_.graph(), factor);
-      if (!scale || r_.type(node.inputs[side]) != r_.type(query_)) continue;
+    for (const std::size_t operand : {0U, 1U}) {
+      const Value factor = node.inputs[1 - operand];
+      const std::optional<double> scale = scalar_constant(r_.graph(), factor);
+      if (!scale || r_.type(node.inputs[operand]) != r_.type(query_)) continue;
       if (dy_.valid()) {
-        const Value scaled = only_user(dquery_, graph::ops::k_mul);
+        const Value scaled = single_user(dquery_, graph::ops::k_mul);
         if (!scaled.valid() || r_.node(scaled).inputs[1] != factor) return;
         dquery_ = scaled;
       }
-      query_ = node.inputs[side];
+      query_ = node.inputs[operand];
       attrs.set("scale", *scale);
       return;
     }
   }
 
-  /// Leaves out transpositions of all operands and results, where each has one.
-  void take_transpositions(graph::Attrs& attrs) {
+  /// Makes the transposes of all operands and results an attribute, if each of them has one.
+  void absorb_transposes(graph::Attrs& attrs) {
     std::vector<Value*> before{&query_, &key_, &value_}, after{&result_};
     if (dy_.valid()) {
       before.push_back(&dy_);
@@ -388,7 +384,7 @@ class Attention {
       outside.push_back(r_.node(*value).inputs[0]);
     }
     for (const Value* value : after) {
-      outside.push_back(only_user(*value, graph::ops::k_transpose));
+      outside.push_back(single_user(*value, graph::ops::k_transpose));
       if (!outside.back().valid() || !swaps(outside.back())) return;
     }
     before.insert(before.end(), after.begin(), after.end());
@@ -396,8 +392,8 @@ class Attention {
     attrs.set("layout", std::string("BSHD"));
   }
 
-  /// The result of a value's only user where that is such an op and has it as first operand.
-  Value only_user(Value value, graph::OpHandle op) const {
+  /// The result of a value's only user if that is this op and has the value as first operand.
+  Value single_user(Value value, graph::OpHandle op) const {
     const std::vector<int>& users = r_.users(value);
     if (users.size() != 1 || users[0] < 0) return {};
     const Node& node = r_.graph().node(users[0]);
@@ -407,13 +403,13 @@ class Attention {
   Rewriter& r_;
   std::int64_t block_;
   Casts casts_;
-  bool causal_, masked_, drops_;
-  Value query_, key_, value_, seen_, unseen_score_, taken_, padding_score_, softmax_;
-  Value taken_of_weights_, padding_weight_, chosen_, weights_, result_;
-  Value dy_, dweights_, wide_softmax_, axes_, dquery_, dkey_, dvalue_;
-  SelectGradient of_seen_, of_taken_, of_weights_;
-  Value ordinal_, numbers_, rate_, kept_, factor_;
-  double rate_found_ = 0;
+  bool causal_, masked_, dropout_;
+  Value query_, key_, value_, causal_mask_, causal_fill_, key_mask_, padding_fill_, softmax_;
+  Value weights_mask_, padding_weight_, masked_softmax_, weights_, result_;
+  Value dy_, dweights_, float32_softmax_, axes_, dquery_, dkey_, dvalue_;
+  SelectGrad causal_grad_, key_mask_grad_, weights_grad_;
+  Value ordinal_, random_, rate_, keep_mask_, factor_;
+  double dropout_rate_ = 0;
 };
 
 }  // namespace
@@ -423,8 +419,8 @@ graph::Graph fuse_attention(const graph::Graph& graph, const Target& target) {
   for (const Casts casts : {Casts::none, Casts::softmax, Casts::gradient}) {
     for (const bool causal : {false, true}) {
       for (const bool masked : {false, true}) {
-        for (const bool drops : {false, true}) {
-          Attention(rewriter, target.attention_block, casts, causal, masked, drops).fuse();
+        for (const bool dropout : {false, true}) {
+          Attention(rewriter, target.attention_block, casts, causal, masked, dropout).fuse();
         }
       }
     }

@@ -7,27 +7,25 @@ using graph::Value;
 
 graph::Graph fuse_convolutions(const graph::Graph& graph, const Target& target) {
   Rewriter rewriter(graph, target.supports);
-  Value conv, bias, sum;
+  Value conv, bias, last;
   const Pattern bare = op(graph::ops::k_conv2d).as(conv).used_once().where([](const Node& node) {
     return is_nhwc(node) && is_float_or_half(node);
   });
   const Pattern biased = op(graph::ops::k_bias_add, {bare, any(bias)}).where(is_nhwc);
-  rewriter.apply(biased.as(sum), [&]() -> Replacement {
-    const Node& node = rewriter.node(conv);
-    NewNode fused{.op = "Conv2DBias", .inputs = node.inputs, .attrs = node.attrs};
-    fused.inputs.push_back(bias);
+  const auto fuse = [&](std::string_view fused_op,
+                        const std::vector<Value>& inputs) -> Replacement {
+    NewNode fused{.op = fused_op, .inputs = inputs, .attrs = rewriter.node(conv).attrs};
     fused.origin = conv.node;
-    fused.results = {{sum}};
+    fused.results = {{last}};
     return {std::move(fused)};
+  };
+  rewriter.apply(biased.as(last), [&] {
+    const std::vector<Value>& inputs = rewriter.node(conv).inputs;
+    return fuse("Conv2DBias", {inputs[0], inputs[1], bias});
   });
-  const Pattern unrectified = op(graph::ops::k_conv2d_bias).as(conv).used_once();
-  rewriter.apply(op(graph::ops::k_relu, {unrectified}).as(sum), [&]() -> Replacement {
-    const Node& node = rewriter.node(conv);
-    NewNode fused{.op = "Conv2DBiasRelu", .inputs = node.inputs, .attrs = node.attrs};
-    fused.origin = conv.node;
-    fused.results = {{sum}};
-    return {std::move(fused)};
-  });
+  const Pattern linear = op(graph::ops::k_conv2d_bias).as(conv).used_once();
+  rewriter.apply(op(graph::ops::k_relu, {linear}).as(last),
+                 [&] { return fuse("Conv2DBiasRelu", rewriter.node(conv).inputs); });
   return prune(rewriter.finish());
 }
 

@@ -25,8 +25,8 @@ std::string_view step_name(const Graph& graph, const Node& node) {
   return graph::ops::elementwise_operands(node.op) > 0 ? std::string_view(node.op) : "";
 }
 
-/// Phases whose times are reported together.
-int part(graph::Phase phase) {
+/// An equal number for phases whose times are reported together.
+int timed_phase(graph::Phase phase) {
   switch (phase) {
     case graph::Phase::backward:
       return 1;
@@ -66,7 +66,7 @@ class ElementwiseFusion {
     for (int id = 0; id < graph_.size(); ++id) {
       if (fits(id)) join(id);
     }
-    // All nodes are known before the first one is replaced.
+    // Describes all nodes before it replaces the first one.
     std::vector<std::pair<const Group*, NewNode>> nodes;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       // A group that was merged into a later one is left in the list.
@@ -93,13 +93,13 @@ class ElementwiseFusion {
   void join(int id) {
     const Node& node = graph_.node(id);
     Group group{id};
-    std::set<int> taken;
+    std::set<int> merged;
     for (const Value& input : node.inputs) {
       const int other = group_of_[static_cast<std::size_t>(input.node)];
-      if (other < 0 || taken.contains(other)) continue;
+      if (other < 0 || merged.contains(other)) continue;
       const Node& member = graph_.node(input.node);
       if (member.outputs[0].shape != node.outputs[0].shape ||
-          part(member.origin.phase) != part(node.origin.phase)) {
+          timed_phase(member.origin.phase) != timed_phase(node.origin.phase)) {
         continue;
       }
       Group both = groups_[static_cast<std::size_t>(other)];
@@ -107,14 +107,14 @@ class ElementwiseFusion {
       std::sort(both.begin(), both.end());
       if (!can_fuse(both)) continue;
       group = std::move(both);
-      taken.insert(other);
+      merged.insert(other);
     }
     const int index = static_cast<int>(groups_.size());
     for (const int member : group) group_of_[static_cast<std::size_t>(member)] = index;
     groups_.push_back(std::move(group));
   }
 
-  /// Whether a group may run at the position of its last op: no node before that uses its results.
+  /// Whether a group can run at the position of its last op: no node before it uses a result.
   bool can_fuse(const Group& group) const {
     if (group.size() > graph::ops::k_max_elementwise_steps) return false;
     for (const int member : group) {

@@ -1,4 +1,5 @@
 #include "graph/op_handles.h"
+#include "graph/ops/fused.h"
 #include "passes/rewriter.h"
 
 namespace halfstep::passes {
@@ -6,9 +7,10 @@ namespace {
 
 using graph::Node;
 using graph::Value;
+namespace epilogues = graph::ops::fused_epilogues;
 
 /// A test for a MatMul or FusedMatMul: its transposes, and its epilogue.
-auto is_product(bool transpose_a, bool transpose_b, std::string_view epilogue = {}) {
+auto is_matmul(bool transpose_a, bool transpose_b, std::string_view epilogue = {}) {
   return [=](const Node& node) {
     return is_float_or_half(node) && node.attrs.get<bool>("transpose_a") == transpose_a &&
            node.attrs.get<bool>("transpose_b") == transpose_b &&
@@ -18,120 +20,123 @@ auto is_product(bool transpose_a, bool transpose_b, std::string_view epilogue = 
 
 /// A FusedMatMul for `product`, a MatMul or FusedMatMul. `further`: the dtypes of its results after
 /// the first.
-NewNode fused_matmul(const Node& product,
+NewNode fused_matmul(const Node& matmul,
                      std::string_view epilogue,
                      std::vector<Value> inputs,
-                     const std::vector<DType>& further = {}) {
-  const DType dtype = product.outputs[0].dtype;
+                     const std::vector<DType>& more_results = {}) {
+  const DType dtype = matmul.outputs[0].dtype;
   std::vector<DType> results{dtype};
-  results.insert(results.end(), further.begin(), further.end());
+  results.insert(results.end(), more_results.begin(), more_results.end());
   graph::Attrs attrs{{"T", dtype},
                      {"Tresults", std::move(results)},
                      {"epilogue", std::string(epilogue)},
-                     {"partner_k", product.attrs.get_or<std::int64_t>("partner_k", 0)}};
+                     {"partner_k", matmul.attrs.get_or<std::int64_t>("partner_k", 0)}};
   for (const char* name : {"transpose_a", "transpose_b"}) {
-    attrs.set(name, product.attrs.get<bool>(name));
+    attrs.set(name, matmul.attrs.get<bool>(name));
   }
   return {.op = "FusedMatMul", .inputs = std::move(inputs), .attrs = std::move(attrs)};
 }
 
-/// MatMul, BiasAdd and Relu. The node takes the name of the last one. A Reshape between matmul and
-/// bias comes last.
+/// Fuses MatMul, BiasAdd and Relu. The node gets the name of the last op. A Reshape between matmul
+/// and bias moves behind the fused node.
 void fuse_bias(Rewriter& rewriter) {
-  Value x, w, product, steps, bias, last;
+  Value x, w, matmul, reshaped, bias, last;
   const auto fuse = [&](std::string_view epilogue) -> Replacement {
-    NewNode fused = fused_matmul(rewriter.node(product), epilogue, {x, w, bias});
-    fused.origin = product.node;
-    if (!steps.valid()) {
+    NewNode fused = fused_matmul(rewriter.node(matmul), epilogue, {x, w, bias});
+    fused.origin = matmul.node;
+    if (!reshaped.valid()) {
       fused.results = {{last}};
       return {std::move(fused)};
     }
-    const Node& reshape = rewriter.node(steps);
-    if (rewriter.type(steps).shape.rank() == 0 ||
-        rewriter.type(steps).shape.back() != rewriter.type(product).shape.back()) {
+    const Node& reshape = rewriter.node(reshaped);
+    if (rewriter.type(reshaped).shape.rank() == 0 ||
+        rewriter.type(reshaped).shape.back() != rewriter.type(matmul).shape.back()) {
       return {};
     }
-    NewNode whole{.op = graph::ops::k_reshape.name,
-                  .inputs = {made(0), reshape.inputs[1]},
+    NewNode moved{.op = graph::ops::k_reshape.name,
+                  .inputs = {new_value(0), reshape.inputs[1]},
                   .attrs = reshape.attrs,
-                  .origin = steps.node,
-                  .named = steps.node,
+                  .origin = reshaped.node,
+                  .named = reshaped.node,
                   .results = {{last}}};
-    return {std::move(fused), std::move(whole)};
+    return {std::move(fused), std::move(moved)};
   };
-  const Pattern bare = op(graph::ops::k_matmul, {any(x), any(w)}).as(product).used_once();
+  const Pattern bare = op(graph::ops::k_matmul, {any(x), any(w)}).as(matmul).used_once();
   const Pattern rows = bare.where(is_float_or_half);
-  for (const Pattern& operand : {rows, op(graph::ops::k_reshape, {rows}).as(steps).used_once()}) {
+  for (const Pattern& operand :
+       {rows, op(graph::ops::k_reshape, {rows}).as(reshaped).used_once()}) {
     const Pattern biased = op(graph::ops::k_bias_add, {operand, any(bias)}).where(is_nhwc);
     rewriter.apply(op(graph::ops::k_relu, {biased.used_once()}).as(last),
-                   [&] { return fuse("bias_relu"); });
-    rewriter.apply(biased.as(last), [&] { return fuse("bias"); });
+                   [&] { return fuse(epilogues::k_bias_relu); });
+    rewriter.apply(biased.as(last), [&] { return fuse(epilogues::k_bias); });
   }
 }
 
-/// The ReluGrad after dy W^T: the matmul of its Relu writes a mask, which the one of dy reads.
+/// Fuses the ReluGrad into dy W^T: the matmul before its Relu writes a mask, which that of dy
+/// reads.
 void fuse_mask(Rewriter& rewriter) {
-  Value dy, w, product, features, last;
+  Value dy, w, matmul, features, last;
   const auto depth = [&](Value value) {
     return rewriter.type(rewriter.node(value).inputs[0]).shape[1];
   };
-  const Pattern unmasked = op(graph::ops::k_matmul, {any(dy), any(w)}).as(product).used_once();
+  const Pattern unmasked = op(graph::ops::k_matmul, {any(dy), any(w)}).as(matmul).used_once();
   const Pattern activated = op(graph::ops::k_fused_matmul).as(features);
   const Pattern chain = op(graph::ops::k_relu_grad,
-                           {unmasked.where(is_product(false, true)),
-                            activated.where(is_product(false, false, "bias_relu"))});
+                           {unmasked.where(is_matmul(false, true)),
+                            activated.where(is_matmul(false, false, epilogues::k_bias_relu))});
   rewriter.apply(chain.as(last), [&]() -> Replacement {
     const Node& forward = rewriter.node(features);
-    NewNode writes = fused_matmul(forward, "bias_relu_mask", forward.inputs, {DType::uint8});
-    writes.attrs.set("partner_k", depth(product));
+    NewNode writes =
+        fused_matmul(forward, epilogues::k_bias_relu_mask, forward.inputs, {DType::uint8});
+    writes.attrs.set("partner_k", depth(matmul));
     writes.at = writes.origin = writes.named = features.node;
     writes.results = {{features}};
-    NewNode reads =
-        fused_matmul(rewriter.node(product), "relu_gradient", {dy, w, made(0, 1), features});
+    NewNode reads = fused_matmul(
+        rewriter.node(matmul), epilogues::k_relu_grad, {dy, w, new_value(0, 1), features});
     reads.attrs.set("partner_k", depth(features));
-    reads.origin = product.node;
+    reads.origin = matmul.node;
     reads.results = {{last}};
     return {std::move(writes), std::move(reads)};
   });
 }
 
-/// The bias gradient that sums the result of a masked matmul.
-void fuse_sums_of_result(Rewriter& rewriter) {
-  Value product, sums;
-  const Pattern masked =
-      op(graph::ops::k_fused_matmul).as(product).where(is_product(false, true, "relu_gradient"));
+/// Fuses the bias gradient that sums the result of a masked matmul.
+void fuse_bias_grad_of_result(Rewriter& rewriter) {
+  Value matmul, sums;
+  const Pattern masked = op(graph::ops::k_fused_matmul)
+                             .as(matmul)
+                             .where(is_matmul(false, true, epilogues::k_relu_grad));
   const Pattern chain = op(graph::ops::k_bias_add_grad, {masked}).where(is_nhwc);
   rewriter.apply(chain.as(sums), [&]() -> Replacement {
-    const Node& node = rewriter.node(product);
+    const Node& node = rewriter.node(matmul);
     NewNode fused =
-        fused_matmul(node, "relu_gradient_bias_gradient", node.inputs, {node.outputs[0].dtype});
-    fused.at = fused.origin = fused.named = product.node;
-    fused.results = {{product}, {sums, 1}};
+        fused_matmul(node, epilogues::k_relu_grad_bias_grad, node.inputs, {node.outputs[0].dtype});
+    fused.at = fused.origin = fused.named = matmul.node;
+    fused.results = {{matmul}, {sums, 1}};
     return {std::move(fused)};
   });
 }
 
-/// A value, and the one of which it is a Reshape that keeps the rows: that of a sequence.
-std::vector<Value> as_rows(const Rewriter& rewriter, Value value) {
-  std::vector<Value> same{value};
+/// A value, and the operand of the Reshape that computes it, if the last axis is the same.
+std::vector<Value> with_reshape_operand(const Rewriter& rewriter, Value value) {
+  std::vector<Value> values{value};
   if (rewriter.node(value).is(graph::ops::k_reshape)) {
-    const Value whole = rewriter.node(value).inputs[0];
-    const Shape& shape = rewriter.type(whole).shape;
+    const Value operand = rewriter.node(value).inputs[0];
+    const Shape& shape = rewriter.type(operand).shape;
     if (shape.rank() > 0 && shape.back() == rewriter.type(value).shape.back()) {
-      same.push_back(whole);
+      values.push_back(operand);
     }
   }
-  return same;
+  return values;
 }
 
-/// The bias gradient that sums the dy of x^T dy.
-void fuse_sums_of_operand(Rewriter& rewriter) {
-  Value x, dy, product;
-  const Pattern weights =
-      op(graph::ops::k_matmul, {any(x), any(dy)}).where(is_product(true, false));
-  rewriter.apply(weights.as(product), [&]() -> Replacement {
+/// Fuses the bias gradient that sums the dy of x^T dy.
+void fuse_bias_grad_of_operand(Rewriter& rewriter) {
+  Value x, dy, matmul;
+  const Pattern weights = op(graph::ops::k_matmul, {any(x), any(dy)}).where(is_matmul(true, false));
+  rewriter.apply(weights.as(matmul), [&]() -> Replacement {
     std::vector<int> users;
-    for (const Value& value : as_rows(rewriter, dy)) {
+    for (const Value& value : with_reshape_operand(rewriter, dy)) {
       users.insert(users.end(), rewriter.users(value).begin(), rewriter.users(value).end());
     }
     for (const int user : users) {
@@ -140,16 +145,18 @@ void fuse_sums_of_operand(Rewriter& rewriter) {
           !is_nhwc(rewriter.node(sums))) {
         continue;
       }
-      // At the position of the matmul, whose operands are computed before it, unless something
-      // reads the sums before that; those of the bias gradient may then come too late.
+      // The fused node runs at the position of the matmul, or at that of the bias gradient if its
+      // result is read earlier, provided that x and dy are computed before.
       const std::vector<int>& readers = rewriter.users(sums);
-      const bool early = !readers.empty() && rewriter.before(readers.front(), product.node);
-      const int at = early ? user : product.node;
+      const bool read_early = !readers.empty() && rewriter.before(readers.front(), matmul.node);
+      const int at = read_early ? user : matmul.node;
       if (!rewriter.before(x.node, at) || !rewriter.before(dy.node, at)) continue;
-      NewNode fused =
-          fused_matmul(rewriter.node(product), "sums_of_b", {x, dy}, {rewriter.type(sums).dtype});
+      NewNode fused = fused_matmul(rewriter.node(matmul),
+                                   epilogues::k_column_sums_of_b,
+                                   {x, dy},
+                                   {rewriter.type(sums).dtype});
       fused.at = at;
-      fused.results = {{product}, {sums, 1}};
+      fused.results = {{matmul}, {sums, 1}};
       return {std::move(fused)};
     }
     return {};
@@ -162,8 +169,8 @@ graph::Graph fuse_library_epilogue(const graph::Graph& graph, const Target& targ
   Rewriter rewriter(graph, target.supports);
   fuse_bias(rewriter);
   fuse_mask(rewriter);
-  fuse_sums_of_result(rewriter);
-  fuse_sums_of_operand(rewriter);
+  fuse_bias_grad_of_result(rewriter);
+  fuse_bias_grad_of_operand(rewriter);
   return prune(rewriter.finish());
 }
 

@@ -22,7 +22,8 @@ bool joins_sum(const Rewriter& rewriter, Value operand) {
          rewriter.users(operand).size() == 1;
 }
 
-/// `norm` with further addends behind `position` operands, the last `of_x` of them added to dx.
+/// `norm` with more addends after the first `position` operands; the last `of_x` addends are those
+/// of dx.
 NewNode with_addends(const Node& norm,
                      std::ptrdiff_t position,
                      const std::vector<Value>& addends,
@@ -44,21 +45,21 @@ void fuse_layer_norms(Rewriter& rewriter) {
     // The sum is computed at the position of the normalization.
     if (rewriter.users(sum).front() != norm.node || rewriter.node(norm).inputs.size() > 3)
       return {};
-    for (auto [whole, part] : {std::pair{x, addend}, std::pair{addend, x}}) {
-      if (rewriter.type(whole) != rewriter.type(sum) || joins_sum(rewriter, whole)) continue;
-      const Node& repeated = rewriter.node(part);
-      if (repeated.is(graph::ops::k_broadcast_to) && rewriter.users(part).size() == 1) {
-        part = repeated.inputs[0];
-      } else if (joins_sum(rewriter, part)) {
+    for (auto [full, broadcast] : {std::pair{x, addend}, std::pair{addend, x}}) {
+      if (rewriter.type(full) != rewriter.type(sum) || joins_sum(rewriter, full)) continue;
+      const Node& repeated = rewriter.node(broadcast);
+      if (repeated.is(graph::ops::k_broadcast_to) && rewriter.users(broadcast).size() == 1) {
+        broadcast = repeated.inputs[0];
+      } else if (joins_sum(rewriter, broadcast)) {
         continue;
       }
-      const Shape& repeats = rewriter.type(part).shape;
+      const Shape& repeats = rewriter.type(broadcast).shape;
       if (repeats.rank() < 1 ||
           repeats != Shape(rewriter.type(sum).shape.dims().last(repeats.rank()))) {
         continue;
       }
-      NewNode fused = with_addends(rewriter.node(norm), 3, {part});
-      fused.inputs[0] = whole;
+      NewNode fused = with_addends(rewriter.node(norm), 3, {broadcast});
+      fused.inputs[0] = full;
       fused.results = first_outputs(norm.node, 3);
       fused.results.push_back({sum, 3});
       return {std::move(fused)};
@@ -159,7 +160,7 @@ graph::Graph fuse_norms(const graph::Graph& graph, const Target& target) {
     return {std::move(fused)};
   });
 
-  // The same in the two parts between which the ranks add: both read the masked gradient.
+  // The same for the two ops between which the ranks add sums: both read the masked gradient.
   const Pattern of_ranks =
       op(graph::ops::k_relu_grad, {any(dy), op(k_normalize_by_moments).as(norm)});
   Pattern part = op(k_batch_norm_grad_sums, {of_ranks}).as(gradient);
@@ -169,11 +170,11 @@ graph::Graph fuse_norms(const graph::Graph& graph, const Target& target) {
     const std::vector<Value>&in = node.inputs, &forward = rewriter.node(norm).inputs;
     const graph::Attrs& attrs = rewriter.node(norm).attrs;
     const bool sums = node.is(k_batch_norm_grad_sums);
-    const std::vector<Value> own = sums ? std::vector{in[1], forward[1], in[2], in[3]}
-                                        : std::vector{in[1], in[2], in[3], in[4]};
+    const std::vector<Value> operands = sums ? std::vector{in[1], forward[1], in[2], in[3]}
+                                             : std::vector{in[1], in[2], in[3], in[4]};
     if (forward.size() != 5 || attrs.get<std::string>("activation_mode") != "Relu" ||
         attrs.get<double>("epsilon") != node.attrs.get<double>("epsilon") ||
-        own != std::vector{forward[0], forward[1], forward[3], forward[4]}) {
+        operands != std::vector{forward[0], forward[1], forward[3], forward[4]}) {
       return {};
     }
     NewNode fused{.op = node.op, .inputs = in, .attrs = node.attrs};

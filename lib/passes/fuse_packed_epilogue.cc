@@ -7,77 +7,79 @@ namespace {
 using graph::Node;
 using graph::Value;
 
-const std::string& forms_of(const Node& product) { return product.attrs.get<std::string>("forms"); }
+/// The attribute `forms` of a PackedMatMul: a letter for each of its outputs.
+const std::string& outputs_of(const Node& matmul) { return matmul.attrs.get<std::string>("forms"); }
 
-bool has_form(const Node& product, char form) {
-  return forms_of(product).find(form) != std::string::npos;
+bool has_output(const Node& matmul, char letter) {
+  return outputs_of(matmul).find(letter) != std::string::npos;
 }
 
-/// Result `form` of PackedMatMul `id`.
-Value result(const Node& product, int id, char form) {
-  return {id, static_cast<int>(forms_of(product).find(form))};
+/// The result of PackedMatMul `id` with this letter in `forms`.
+Value result(const Node& matmul, int id, char letter) {
+  return {id, static_cast<int>(outputs_of(matmul).find(letter))};
 }
 
-/// The letter in `forms` for the result of `node` computed from `product`; 0 if there is none.
-char form_of(const Node& product, const Node& node) {
+/// The letter in `forms` for the result of `node` computed from `matmul`; 0 if there is none.
+char output_for(const Node& matmul, const Node& node) {
   if (node.is(graph::ops::k_bias_add_grad) && is_nhwc(node)) return 's';
   if (node.is(graph::ops::k_cast) && node.outputs[0].dtype == DType::float32) return 'f';
   if (!node.is(graph::ops::k_pack_operand)) return 0;
-  if (graph::ops::packed_format(node.attrs) != graph::ops::operand_format(product.attrs)) return 0;
+  if (graph::ops::packed_format(node.attrs) != graph::ops::operand_format(matmul.attrs)) return 0;
   const bool transpose = node.attrs.get<bool>("transpose");
   if (node.attrs.get<std::string>("side") == "a") return transpose ? 'T' : 'A';
   return transpose ? '\0' : 'B';
 }
 
-/// PackedMatMul `id` with other results, a letter in `forms` for each. Those that it had before
+/// PackedMatMul `id` with other outputs, a letter in `forms` for each. Outputs that it had before
 /// replace the old ones.
-NewNode with_forms(const Rewriter& rewriter, int id, const std::string& forms) {
-  const Node& product = rewriter.graph().node(id);
-  NewNode node{.op = "PackedMatMul", .inputs = product.inputs, .attrs = product.attrs};
+NewNode with_outputs(const Rewriter& rewriter, int id, const std::string& letters) {
+  const Node& matmul = rewriter.graph().node(id);
+  NewNode node{.op = "PackedMatMul", .inputs = matmul.inputs, .attrs = matmul.attrs};
   node.attrs.erase("Targs");
-  node.attrs.set("forms", forms);
+  node.attrs.set("forms", letters);
   std::vector<DType> results;
-  for (const char form : forms) {
-    results.push_back(graph::ops::packed_result_dtype(form, product.attrs.get<DType>("T")));
+  for (const char letter : letters) {
+    results.push_back(graph::ops::packed_result_dtype(letter, matmul.attrs.get<DType>("T")));
   }
   node.attrs.set("Tresults", std::move(results));
   node.at = node.origin = node.named = id;
-  for (std::size_t i = 0; i < forms.size(); ++i) {
-    if (has_form(product, forms[i])) {
-      node.results.push_back({result(product, id, forms[i]), static_cast<int>(i)});
+  for (std::size_t i = 0; i < letters.size(); ++i) {
+    if (has_output(matmul, letters[i])) {
+      node.results.push_back({result(matmul, id, letters[i]), static_cast<int>(i)});
     }
   }
   return node;
 }
 
-/// PackedMatMul `product` and the op after it, `last`: at the position of `last`, with its name.
-NewNode with_epilogue(const Rewriter& rewriter, Value product, Value last) {
-  const Node& old = rewriter.node(product);
-  NewNode node = with_forms(rewriter, product.node, forms_of(old));
+/// The node that replaces PackedMatMul `matmul` and the op after it, `last`, at the position and
+/// with the name of `last`.
+NewNode with_epilogue(const Rewriter& rewriter, Value matmul, Value last) {
+  const Node& old = rewriter.node(matmul);
+  NewNode node = with_outputs(rewriter, matmul.node, outputs_of(old));
   node.at = node.named = last.node;
   node.results = {{last}};
   return node;
 }
 
-/// BiasAdd and Relu forward; backward the ReluGrad of a Relu that is fused into a matmul, which
-/// then writes a mask.
+/// Fuses BiasAdd and Relu forward; backward the ReluGrad of a Relu that is fused into a matmul,
+/// which then writes a mask.
 void fuse_activations(Rewriter& rewriter) {
-  Value product, bias, last, features;
+  Value matmul, bias, last, features;
   const Pattern packed =
-      op(graph::ops::k_packed_matmul).as(product).used_once().where([](const Node& node) {
-        return forms_of(node) == "r" && node.attrs.get<std::string>("activation").empty() &&
+      op(graph::ops::k_packed_matmul).as(matmul).used_once().where([](const Node& node) {
+        return outputs_of(node) == "r" && node.attrs.get<std::string>("activation").empty() &&
                !node.attrs.get<bool>("mask");
       });
   const Pattern biased = op(graph::ops::k_bias_add, {packed, any(bias)}).where(is_nhwc);
   rewriter.apply(biased.as(last), [&]() -> Replacement {
-    if (rewriter.node(product).inputs.size() > 2) return {};
-    NewNode node = with_epilogue(rewriter, product, last);
+    if (rewriter.node(matmul).inputs.size() > 2) return {};
+    NewNode node = with_epilogue(rewriter, matmul, last);
     node.inputs.push_back(bias);
     node.attrs.set("bias", true);
     return {std::move(node)};
   });
   rewriter.apply(op(graph::ops::k_relu, {packed}).as(last), [&]() -> Replacement {
-    NewNode node = with_epilogue(rewriter, product, last);
+    NewNode node = with_epilogue(rewriter, matmul, last);
     node.attrs.set("activation", std::string("Relu"));
     return {std::move(node)};
   });
@@ -87,18 +89,18 @@ void fuse_activations(Rewriter& rewriter) {
       });
   rewriter.apply(op(graph::ops::k_relu_grad, {packed, activated}).as(last), [&]() -> Replacement {
     const Node& forward = rewriter.node(features);
-    NewNode reads = with_epilogue(rewriter, product, last);
+    NewNode reads = with_epilogue(rewriter, matmul, last);
     reads.attrs.set("mask", true);
-    if (has_form(forward, 'M')) {
+    if (has_output(forward, 'M')) {
       reads.inputs.push_back(result(forward, features.node, 'M'));
       return {std::move(reads)};
     }
-    reads.inputs.push_back(made(0, static_cast<int>(forms_of(forward).size())));
-    return {with_forms(rewriter, features.node, forms_of(forward) + 'M'), std::move(reads)};
+    reads.inputs.push_back(new_value(0, static_cast<int>(outputs_of(forward).size())));
+    return {with_outputs(rewriter, features.node, outputs_of(forward) + 'M'), std::move(reads)};
   });
 }
 
-/// An AllFinite reads the max-norms of those of its inputs that matmuls compute.
+/// Lets an AllFinite read the max-norms of its inputs that matmuls compute.
 void fuse_finite_check(Rewriter& rewriter) {
   Value check;
   rewriter.apply(op(graph::ops::k_all_finite).as(check), [&]() -> Replacement {
@@ -109,13 +111,13 @@ void fuse_finite_check(Rewriter& rewriter) {
       const Node& node = rewriter.node(input);
       const bool widened = node.is(graph::ops::k_cast) && node.outputs[0].dtype == DType::float32;
       const Value value = widened ? node.inputs[0] : input;
-      const Node& product = rewriter.node(value);
-      if (!product.is(graph::ops::k_packed_matmul) || value.port != 0) continue;
-      const auto [it, first] = max_norms.try_emplace(value, result(product, value.node, 'n'));
-      if (first && !has_form(product, 'n')) {
+      const Node& matmul = rewriter.node(value);
+      if (!matmul.is(graph::ops::k_packed_matmul) || value.port != 0) continue;
+      const auto [it, first] = max_norms.try_emplace(value, result(matmul, value.node, 'n'));
+      if (first && !has_output(matmul, 'n')) {
         it->second =
-            made(static_cast<int>(nodes.size()), static_cast<int>(forms_of(product).size()));
-        nodes.push_back(with_forms(rewriter, value.node, forms_of(product) + 'n'));
+            new_value(static_cast<int>(nodes.size()), static_cast<int>(outputs_of(matmul).size()));
+        nodes.push_back(with_outputs(rewriter, value.node, outputs_of(matmul) + 'n'));
       }
       input = it->second;
     }
@@ -128,27 +130,27 @@ void fuse_finite_check(Rewriter& rewriter) {
   });
 }
 
-/// Column sums, casts to float32 and packing become further results, which take the place of the
-/// row-major one where nothing else reads it.
-void fuse_forms(Rewriter& rewriter) {
-  Value product;
-  rewriter.apply(op(graph::ops::k_packed_matmul).as(product), [&]() -> Replacement {
-    std::string forms = forms_of(rewriter.node(product));
+/// Makes column sums, casts to float32 and packing outputs of the matmul, which then does not write
+/// its row-major result if nothing else reads it.
+void fuse_outputs(Rewriter& rewriter) {
+  Value matmul;
+  rewriter.apply(op(graph::ops::k_packed_matmul).as(matmul), [&]() -> Replacement {
+    std::string letters = outputs_of(rewriter.node(matmul));
     std::vector<std::pair<Value, char>> users;
     bool row_major = false;
-    for (const int user : rewriter.users(product)) {
-      const char form =
-          user >= 0 ? form_of(rewriter.node(product), rewriter.graph().node(user)) : '\0';
-      row_major = row_major || form == 0;
-      if (form == 0) continue;
-      if (forms.find(form) == std::string::npos) forms.push_back(form);
-      users.push_back({{user, 0}, form});
+    for (const int user : rewriter.users(matmul)) {
+      const char letter =
+          user >= 0 ? output_for(rewriter.node(matmul), rewriter.graph().node(user)) : '\0';
+      row_major = row_major || letter == 0;
+      if (letter == 0) continue;
+      if (letters.find(letter) == std::string::npos) letters.push_back(letter);
+      users.push_back({{user, 0}, letter});
     }
-    if (!row_major && forms.size() > 1) forms.erase(0, 1);
-    if (forms == forms_of(rewriter.node(product))) return {};
-    NewNode node = with_forms(rewriter, product.node, forms);
-    for (const auto& [value, form] : users) {
-      node.results.push_back({value, static_cast<int>(forms.find(form))});
+    if (!row_major && letters.size() > 1) letters.erase(0, 1);
+    if (letters == outputs_of(rewriter.node(matmul))) return {};
+    NewNode node = with_outputs(rewriter, matmul.node, letters);
+    for (const auto& [value, letter] : users) {
+      node.results.push_back({value, static_cast<int>(letters.find(letter))});
     }
     return {std::move(node)};
   });
@@ -160,7 +162,7 @@ graph::Graph fuse_packed_epilogue(const graph::Graph& graph, const Target& /*tar
   Rewriter rewriter(graph);
   fuse_activations(rewriter);
   fuse_finite_check(rewriter);
-  fuse_forms(rewriter);
+  fuse_outputs(rewriter);
   return prune(rewriter.finish());
 }
 

@@ -15,13 +15,13 @@ constexpr graph::OpHandle k_arg_max{"ArgMax"};
 constexpr graph::OpHandle k_equal{"Equal"};
 constexpr graph::OpHandle k_expand_dims{"ExpandDims"};
 
-/// The ops around one cross-entropy; invalid values where there is none.
+/// The values around one cross-entropy; those that do not exist are invalid.
 struct Loss {
-  Value loss;    ///< of the rows
-  Value logits;  ///< as they were before a cast to float32
-  Value softmax, mean, correct;
-  Value gradient;  ///< of `logits`
-  Value seed;      ///< of the gradient
+  Value loss;    ///< of each row
+  Value logits;  ///< before a cast to float32
+  Value softmax = {}, mean = {}, correct = {};
+  Value gradient = {};  ///< of `logits`
+  Value seed = {};      ///< of the gradient
 };
 
 class SoftmaxLosses {
@@ -36,12 +36,12 @@ class SoftmaxLosses {
   }
 
  private:
-  /// The result of the node that alone reads a value, where it is this op; else not valid.
+  /// The result of the only user of a value if it is this op; else not valid.
   Value next(Value value, graph::OpHandle op) const {
     return rewriter_.users(value).size() == 1 ? rewriter_.user(value, op) : Value{};
   }
 
-  bool is_number(Value value) const {
+  bool is_float_scalar(Value value) const {
     return rewriter_.type(value) == graph::TensorType{DType::float32, Shape{}};
   }
 
@@ -56,7 +56,7 @@ class SoftmaxLosses {
     const std::vector<Value>& compared = rewriter_.node(at).inputs;
     if (std::find(compared.begin(), compared.end(), labels) == compared.end()) return {};
     at = next(next(at, graph::ops::k_cast), graph::ops::k_sum);
-    return at.valid() && is_number(at) ? at : Value{};
+    return at.valid() && is_float_scalar(at) ? at : Value{};
   }
 
   /// The seed of Mul(ExpandDims(RealDiv(Tile(Reshape(seed)), rows)), slopes).
@@ -72,25 +72,19 @@ class SoftmaxLosses {
       return {};
     Value seed = rewriter_.node(tile).inputs[0];
     while (rewriter_.node(seed).is(graph::ops::k_reshape)) seed = rewriter_.node(seed).inputs[0];
-    if (!is_number(seed)) return {};
+    if (!is_float_scalar(seed)) return {};
     // A loss scale is multiplied by the gradient 1 of the loss: exactly itself.
     if (rewriter_.node(seed).is(graph::ops::k_mul)) {
       const std::vector<Value>& scaled = rewriter_.node(seed).inputs;
-      if (is_one(scaled[0]) && is_number(scaled[1])) return scaled[1];
-      if (is_one(scaled[1]) && is_number(scaled[0])) return scaled[0];
+      if (is_one(scaled[0]) && is_float_scalar(scaled[1])) return scaled[1];
+      if (is_one(scaled[1]) && is_float_scalar(scaled[0])) return scaled[0];
     }
     return seed;
   }
 
   Loss loss_of(int id) const {
     const Node& node = rewriter_.graph().node(id);
-    Loss found{.loss = {id, 0},
-               .logits = node.inputs[0],
-               .softmax = {},
-               .mean = {},
-               .correct = {},
-               .gradient = {},
-               .seed = {}};
+    Loss found{.loss = {id, 0}, .logits = node.inputs[0]};
     const Value wide = node.inputs[0];
     if (rewriter_.node(wide).is(graph::ops::k_cast)) {
       const Value narrow = rewriter_.node(wide).inputs[0];
@@ -99,7 +93,7 @@ class SoftmaxLosses {
     found.softmax = rewriter_.user(wide, graph::ops::k_softmax);
     if (found.softmax.valid()) found.correct = correct_of(found.softmax, node.inputs[1]);
     const Value mean = rewriter_.user(found.loss, graph::ops::k_mean);
-    if (mean.valid() && is_number(mean)) found.mean = mean;
+    if (mean.valid() && is_float_scalar(mean)) found.mean = mean;
     const Value slopes{id, 1};
     if (const Value product = next(slopes, graph::ops::k_mul); product.valid()) {
       found.seed = seed_of(slopes, product);
@@ -114,8 +108,8 @@ class SoftmaxLosses {
     return found;
   }
 
-  /// Moves the ops that a seed consists of, all of one number, to the position of node `id`. A seed
-  /// depends on the loss scale and constants alone, so that it can be computed early.
+  /// Moves the scalar ops that compute a seed to the position of node `id`. A seed depends on the
+  /// loss scale and constants only, so it can be computed early.
   bool move_before(Value seed, int id) {
     std::vector<int> late;
     std::vector<Value> open{seed};
@@ -126,7 +120,7 @@ class SoftmaxLosses {
       const Node& node = rewriter_.node(value);
       const bool reads =
           node.is(graph::ops::k_const, graph::ops::k_var_handle_op, graph::ops::k_read_variable_op);
-      if (!reads && !(node.is(graph::ops::k_mul) && is_number(value))) return false;
+      if (!reads && !(node.is(graph::ops::k_mul) && is_float_scalar(value))) return false;
       late.push_back(value.node);
       open.insert(open.end(), node.inputs.begin(), node.inputs.end());
     }
@@ -139,7 +133,7 @@ class SoftmaxLosses {
   void fuse(int id) {
     if (!is_float_or_half(rewriter_.graph().node(id))) return;
     const Loss loss = loss_of(id);
-    // A gradient that something else reads stays as it is, and then nothing is gained.
+    // A gradient with another reader is not fused, and fusing the rest would gain nothing.
     if (!rewriter_.users({id, 1}).empty() && !loss.gradient.valid()) return;
     if (!loss.softmax.valid() && !loss.gradient.valid()) return;
     // Everything is computed at the position of the cross-entropy.
@@ -153,12 +147,12 @@ class SoftmaxLosses {
     }
     const Node& node = rewriter_.graph().node(id);
     NewNode fused{.op = "SoftmaxLoss", .inputs = {loss.logits, node.inputs[1]}};
-    std::string forms;
+    std::string letters;
     std::vector<DType> dtypes;
-    const auto add = [&](char form, Value value, DType dtype) {
+    const auto add = [&](char letter, Value value, DType dtype) {
       if (!value.valid()) return;
-      fused.results.push_back({value, static_cast<int>(forms.size())});
-      forms += form;
+      fused.results.push_back({value, static_cast<int>(letters.size())});
+      letters += letter;
       dtypes.push_back(dtype);
     };
     add('p', loss.softmax, DType::float32);
@@ -169,7 +163,7 @@ class SoftmaxLosses {
     add('c', loss.correct, DType::float32);
     add('g', loss.gradient, rewriter_.type(loss.logits).dtype);
     if (loss.gradient.valid()) fused.inputs.push_back(loss.seed);
-    fused.attrs = {{"forms", forms}, {"Tresults", std::move(dtypes)}};
+    fused.attrs = {{"forms", letters}, {"Tresults", std::move(dtypes)}};
     fused.at = fused.origin = fused.named = id;
     if (!rewriter_.accepts({fused})) return;
     if (loss.gradient.valid() && !move_before(loss.seed, id)) return;

@@ -18,12 +18,12 @@ class MatmulUpdateFusion {
       : graph_(graph), rewriter_(graph, supports) {}
 
   Graph run() {
-    // Positions are those of the graph as given: all are found before the first node moves.
+    // Finds all positions in the original graph, before the first node moves.
     std::vector<std::pair<int, int>> updates;
     for (int id = 0; id < graph_.size(); ++id) {
-      const std::optional<int> product = product_of(id);
-      if (!product) continue;
-      const int at = std::max(*product, last_before(id));
+      const std::optional<int> matmul = matmul_of(id);
+      if (!matmul) continue;
+      const int at = std::max(*matmul, last_before(id));
       updates.emplace_back(id, can_run_after(at, id) ? at : id);
     }
     for (const auto& [update, at] : updates) fuse(update, at);
@@ -34,12 +34,12 @@ class MatmulUpdateFusion {
   void fuse(int update, int at) {
     const Node& node = graph_.node(update);
     const graph::ops::FusedUpdatePorts ports = graph::ops::fused_update_ports(node);
-    const int product = node.inputs[ports.rule.gradient].node;
-    const std::vector<Value>& operands = graph_.node(product).inputs;
+    const int matmul = node.inputs[ports.rule.gradient].node;
+    const std::vector<Value>& operands = graph_.node(matmul).inputs;
     NewNode fused{.op = "PackedMatMulUpdate", .inputs = node.inputs};
     fused.inputs[ports.rule.gradient] = operands[0];
     fused.inputs.push_back(operands[1]);
-    fused.attrs = graph_.node(product).attrs;
+    fused.attrs = graph_.node(matmul).attrs;
     for (const char* name : {"Targs", "Tresults", "bias", "activation", "mask", "forms"}) {
       fused.attrs.erase(name);
     }
@@ -47,30 +47,29 @@ class MatmulUpdateFusion {
     graph::ops::copy_options(node.attrs, fused.attrs);
     const int id = rewriter_.add({fused}, update);
     if (id < 0) return;
-    for (const Value& input : fused.inputs) bring(input.node, at);
+    for (const Value& input : fused.inputs) move_with_inputs(input.node, at);
     rewriter_.move(id, at);
     rewriter_.remove(update);
-    rewriter_.remove(product);
+    rewriter_.remove(matmul);
   }
 
   /// Moves a node, and those that it depends on, to position `at`, unless they run before it.
-  void bring(int id, int at) {
+  void move_with_inputs(int id, int at) {
     if (rewriter_.position(id) <= at) return;
-    for (const Value& input : graph_.node(id).inputs) bring(input.node, at);
+    for (const Value& input : graph_.node(id).inputs) move_with_inputs(input.node, at);
     rewriter_.move(id, at);
   }
 
   /// The matmul that computes the gradient of a FusedUpdate without further users.
-  std::optional<int> product_of(int update) const {
+  std::optional<int> matmul_of(int update) const {
     const Node& node = graph_.node(update);
     if (!node.is(graph::ops::k_fused_update) || node.attrs.get<bool>("guarded")) return {};
     const Value gradient = gradient_of(node);
-    const Node& product = graph_.node(gradient.node);
-    if (!product.is(graph::ops::k_packed_matmul) || rewriter_.users(gradient).size() != 1)
-      return {};
-    const bool plain = product.inputs.size() == 2 && product.outputs.size() == 1 &&
-                       product.attrs.get<std::string>("forms") == "r" &&
-                       product.attrs.get<std::string>("activation").empty();
+    const Node& matmul = graph_.node(gradient.node);
+    if (!matmul.is(graph::ops::k_packed_matmul) || rewriter_.users(gradient).size() != 1) return {};
+    const bool plain = matmul.inputs.size() == 2 && matmul.outputs.size() == 1 &&
+                       matmul.attrs.get<std::string>("forms") == "r" &&
+                       matmul.attrs.get<std::string>("activation").empty();
     if (!plain || rewriter_.has_control_edge(gradient.node) || rewriter_.has_control_edge(update))
       return {};
     return gradient.node;

@@ -18,14 +18,13 @@ bool is_update(const Node& node) {
   return node.def->update && node.attrs.get<DType>("T") == DType::float32;
 }
 
-/// Whether a node reduces gradients to numbers and leaves them as they are: AllFinite,
-/// SquaredNorms.
+/// Whether a node only reduces gradients to scalars: AllFinite, SquaredNorms.
 bool is_check(const Node& node) {
   return node.is(graph::ops::k_all_finite, graph::ops::k_squared_norms);
 }
 
 /// x * factor in float32, with a scalar factor.
-struct Product {
+struct ScaledGradient {
   Value x;
   Value factor;
 };
@@ -56,9 +55,9 @@ class Gradients {
   }
 
   /// `value` as a multiplication that its users can absorb, or `value` without a factor.
-  Product product(Value value) const {
-    const std::optional<Product> found = as_product(value);
-    return found && all_absorb(value) ? *found : Product{value, {}};
+  ScaledGradient scaled(Value value) const {
+    const std::optional<ScaledGradient> found = as_scaled(value);
+    return found && all_absorb(value) ? *found : ScaledGradient{value, {}};
   }
 
   /// The 16-bit value before the cast to float32, if its users can absorb the cast; else the value.
@@ -68,21 +67,21 @@ class Gradients {
       return value;
     const bool absorbed = all_users(value, [&](int user) {
       const Node& to = rewriter_.graph().node(user);
-      return is_update(to) || is_check(to) || (as_product({user, 0}) && all_absorb({user, 0}));
+      return is_update(to) || is_check(to) || (as_scaled({user, 0}) && all_absorb({user, 0}));
     });
     return absorbed ? node.inputs[0] : value;
   }
 
  private:
-  std::optional<Product> as_product(Value value) const {
+  std::optional<ScaledGradient> as_scaled(Value value) const {
     const Node& node = rewriter_.node(value);
     if (!node.is(graph::ops::k_mul) || rewriter_.type(value).dtype != DType::float32)
       return std::nullopt;
     for (const std::size_t factor : {1U, 0U}) {
-      const Product product{node.inputs[1 - factor], node.inputs[factor]};
-      if (rewriter_.type(product.factor).shape.rank() == 0 &&
-          rewriter_.type(product.x).shape == rewriter_.type(value).shape) {
-        return product;
+      const ScaledGradient scaled{node.inputs[1 - factor], node.inputs[factor]};
+      if (rewriter_.type(scaled.factor).shape.rank() == 0 &&
+          rewriter_.type(scaled.x).shape == rewriter_.type(value).shape) {
+        return scaled;
       }
     }
     return std::nullopt;
@@ -105,7 +104,7 @@ class Gradients {
 
   /// Whether `user` multiplies `value` by another factor for updates alone.
   bool clips(int user, Value value) const {
-    const std::optional<Product> clipped = as_product({user, 0});
+    const std::optional<ScaledGradient> clipped = as_scaled({user, 0});
     return clipped && clipped->x == value && all_users({user, 0}, [&](int update) {
              return updates_with(update, {user, 0});
            });
@@ -122,9 +121,9 @@ class Gradients {
   std::optional<Value> factor_of(int check) const {
     std::optional<Value> factor;
     for (const Value& input : rewriter_.graph().node(check).inputs) {
-      const std::optional<Product> product = as_product(input);
-      if (!product || (factor && *factor != product->factor)) return std::nullopt;
-      factor = product->factor;
+      const std::optional<ScaledGradient> scaled = as_scaled(input);
+      if (!scaled || (factor && *factor != scaled->factor)) return std::nullopt;
+      factor = scaled->factor;
     }
     return factor;
   }
@@ -158,10 +157,10 @@ std::optional<Fused> fused_update(int id, const Node& node, const Gradients& gra
   const graph::ops::UpdatePorts ports = graph::ops::update_ports(*node.def);
   Fused fused{id, {.op = "FusedUpdate", .inputs = node.inputs}};
   Value gradient = node.inputs[ports.gradient];
-  for (Product product = gradients.product(gradient); product.factor.valid();
-       product = gradients.product(gradient)) {
-    gradient = product.x;
-    fused.factors.push_back(product.factor);
+  for (ScaledGradient scaled = gradients.scaled(gradient); scaled.factor.valid();
+       scaled = gradients.scaled(gradient)) {
+    gradient = scaled.x;
+    fused.factors.push_back(scaled.factor);
   }
   gradient = gradients.source(gradient);
   if (gradient == node.inputs[ports.gradient]) return std::nullopt;
@@ -181,7 +180,7 @@ Fused fused_check(int id, const Node& node, const Gradients& gradients) {
   Fused fused{id, {.op = node.op, .inputs = {}, .attrs = node.attrs}};
   std::vector<Value>& inputs = fused.node.inputs;
   for (const Value& input : node.inputs) {
-    inputs.push_back(gradients.source(gradients.product(input).x));
+    inputs.push_back(gradients.source(gradients.scaled(input).x));
   }
   if (unscaled) inputs.push_back(*unscaled);
   fused.node.attrs.erase("Tin");
@@ -229,7 +228,7 @@ Graph fuse_updates(const Graph& graph, const Target& target) {
   }
   Rewriter rewriter(graph);
   const Gradients gradients(rewriter);
-  // All that is fused is known before the first node changes.
+  // Describes all fused nodes before it changes the first node.
   std::vector<Fused> all;
   for (int id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);

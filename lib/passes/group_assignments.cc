@@ -50,14 +50,14 @@ std::optional<Average> average_of(const Rewriter& rewriter, int id) {
   if (!sum.is(graph::ops::k_add_v2) || rewriter.users(assign.inputs[1]).size() > 1) {
     return std::nullopt;
   }
-  const auto kept = scaled(graph, sum.inputs[0]), added = scaled(graph, sum.inputs[1]);
-  if (!kept || !added) return std::nullopt;
+  const auto decayed = scaled(graph, sum.inputs[0]), added = scaled(graph, sum.inputs[1]);
+  if (!decayed || !added) return std::nullopt;
   const Value handle = assign.inputs[0];
-  const Node& read = graph.node(kept->value.node);
+  const Node& read = graph.node(decayed->value.node);
   if (!read.is(graph::ops::k_read_variable_op) || read.inputs[0] != handle) return std::nullopt;
   // MovingAverages runs later than this assignment: nothing may read the variable in between.
   const bool read_once =
-      rewriter.users(handle).size() == 2 && rewriter.users(kept->value).size() == 1;
+      rewriter.users(handle).size() == 2 && rewriter.users(decayed->value).size() == 1;
   const bool same_shape = graph.type(added->value) == graph.type(assign.inputs[1]) &&
                           graph.type(added->value).dtype == DType::float32;
   if (!read_once || !same_shape) return std::nullopt;
@@ -65,7 +65,7 @@ std::optional<Average> average_of(const Rewriter& rewriter, int id) {
                  handle,
                  added->value,
                  assign.inputs.size() > 2 ? assign.inputs[2] : Value{},
-                 kept->factor,
+                 decayed->factor,
                  added->factor};
 }
 

@@ -80,15 +80,15 @@ graph::Graph group_squares(const graph::Graph& graph, const Target& target) {
   std::map<int, Squares> groups;
   std::vector<int> level(static_cast<std::size_t>(graph.size()), 0);
   for (int id = 0; id < graph.size(); ++id) {
-    int& own = level[static_cast<std::size_t>(id)];
+    int& node_level = level[static_cast<std::size_t>(id)];
     for (const Value& input : graph.node(id).inputs) {
-      own = std::max(own, level[static_cast<std::size_t>(input.node)]);
+      node_level = std::max(node_level, level[static_cast<std::size_t>(input.node)]);
     }
     const std::optional<Value> x = squared(rewriter, id);
     if (!x) continue;
-    groups[own].sums.push_back(id);
-    groups[own].values.push_back(*x);
-    ++own;
+    groups[node_level].sums.push_back(id);
+    groups[node_level].values.push_back(*x);
+    ++node_level;
   }
   for (const auto& [depth, squares] : groups) {
     const int last = std::max_element(squares.values.begin(),

@@ -19,8 +19,8 @@ constexpr graph::OpHandle k_adam{"ResourceApplyAdam"};
 constexpr graph::OpHandle k_adam_w{"ResourceApplyAdamW"};
 constexpr graph::OpHandle k_pow{"Pow"};
 
-/// An update of one variable, as a part of a GroupedUpdate.
-struct Part {
+/// The update of one variable, a member of a GroupedUpdate.
+struct VariableUpdate {
   std::string rule = {};
   std::vector<Value> handles = {};  ///< the variable and its slots
   Value gradient = {};
@@ -30,29 +30,29 @@ struct Part {
   graph::Attrs attrs = {};
 };
 
-std::optional<Part> part_of(const Node& node) {
+std::optional<VariableUpdate> variable_update(const Node& node) {
   const bool fused = node.is(graph::ops::k_fused_update);
   if (fused && node.attrs.get<std::int64_t>("packed") > 0) return std::nullopt;
   if (!fused && (!node.def->update || node.attrs.get<DType>("T") != DType::float32)) {
     return std::nullopt;
   }
-  Part part{.rule = fused ? node.attrs.get<std::string>("rule") : node.op};
+  VariableUpdate update{.rule = fused ? node.attrs.get<std::string>("rule") : node.op};
   const UpdatePorts ports =
-      graph::ops::update_ports(fused ? *graph::op_table().find(part.rule) : *node.def);
+      graph::ops::update_ports(fused ? *graph::op_table().find(update.rule) : *node.def);
   for (std::size_t i = 0; i < ports.inputs; ++i) {
     if (i < ports.resources) {
-      part.handles.push_back(node.inputs[i]);
+      update.handles.push_back(node.inputs[i]);
     } else if (i == ports.gradient) {
-      part.gradient = node.inputs[i];
+      update.gradient = node.inputs[i];
     } else {
-      part.scalars.push_back(node.inputs[i]);
+      update.scalars.push_back(node.inputs[i]);
     }
   }
   std::size_t next = ports.inputs;
-  if (fused) part.unscale = node.inputs[next++];
-  if (next < node.inputs.size()) part.ok = node.inputs[next];
-  graph::ops::copy_options(node.attrs, part.attrs);
-  return part;
+  if (fused) update.unscale = node.inputs[next++];
+  if (next < node.inputs.size()) update.ok = node.inputs[next];
+  graph::ops::copy_options(node.attrs, update.attrs);
+  return update;
 }
 
 /// Whether two values are the same, or equal constants.
@@ -64,7 +64,7 @@ bool same(const Graph& graph, Value a, Value b) {
   return of_a.is(graph::ops::k_const) && of_b.is(graph::ops::k_const) && of_a.attrs == of_b.attrs;
 }
 
-bool fit(const Graph& graph, const Part& a, const Part& b) {
+bool can_share_launch(const Graph& graph, const VariableUpdate& a, const VariableUpdate& b) {
   return a.rule == b.rule && a.attrs == b.attrs && same(graph, a.unscale, b.unscale) &&
          same(graph, a.ok, b.ok) &&
          std::equal(a.scalars.begin(),
@@ -74,7 +74,7 @@ bool fit(const Graph& graph, const Part& a, const Part& b) {
                     [&](Value x, Value y) { return same(graph, x, y); });
 }
 
-/// The handle of the variable in whose memory a value is, or the value itself.
+/// The handle of the variable whose memory a value aliases, or the value itself.
 Value root(const Graph& graph, Value value) {
   for (;;) {
     const Node& node = graph.node(value.node);
@@ -87,7 +87,7 @@ Value root(const Graph& graph, Value value) {
 /// Updates that become one GroupedUpdate, at the position of the last of them.
 struct UpdateGroup {
   std::vector<int> ids;
-  std::vector<Part> parts;
+  std::vector<VariableUpdate> updates;
   std::set<Value> written;
 };
 
@@ -95,7 +95,7 @@ std::vector<UpdateGroup> groups_of(const Graph& graph) {
   std::vector<UpdateGroup> open, closed;
   for (int id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
-    std::optional<Part> part = part_of(node);
+    std::optional<VariableUpdate> update = variable_update(node);
     // A group ends before a node that uses one of its variables in another way.
     for (const Value& input : node.inputs) {
       const Value used = root(graph, input);
@@ -106,14 +106,14 @@ std::vector<UpdateGroup> groups_of(const Graph& graph) {
         group = ends ? open.erase(group) : group + 1;
       }
     }
-    if (!part) continue;
+    if (!update) continue;
     auto group = std::find_if(open.begin(), open.end(), [&](const UpdateGroup& candidate) {
-      return fit(graph, candidate.parts.front(), *part);
+      return can_share_launch(graph, candidate.updates.front(), *update);
     });
     if (group == open.end()) group = open.insert(open.end(), UpdateGroup{});
     group->ids.push_back(id);
-    group->written.insert(part->handles.begin(), part->handles.end());
-    group->parts.push_back(*std::move(part));
+    group->written.insert(update->handles.begin(), update->handles.end());
+    group->updates.push_back(*std::move(update));
   }
   closed.insert(closed.end(), open.begin(), open.end());
   return closed;
@@ -121,24 +121,24 @@ std::vector<UpdateGroup> groups_of(const Graph& graph) {
 
 /// The GroupedUpdate of some updates; `copy_of` gives the CastVariable of a handle.
 template <class CopyOf>
-NewNode grouped(const std::vector<Part>& parts, const CopyOf& copy_of) {
-  const Part& first = parts.front();
+NewNode grouped(const std::vector<VariableUpdate>& updates, const CopyOf& copy_of) {
+  const VariableUpdate& first = updates.front();
   NewNode node{.op = "GroupedUpdate", .inputs = {}, .attrs = first.attrs};
-  for (const Part& part : parts) {
-    node.inputs.insert(node.inputs.end(), part.handles.begin(), part.handles.end());
+  for (const VariableUpdate& update : updates) {
+    node.inputs.insert(node.inputs.end(), update.handles.begin(), update.handles.end());
   }
-  for (const Part& part : parts) node.inputs.push_back(part.gradient);
+  for (const VariableUpdate& update : updates) node.inputs.push_back(update.gradient);
   std::vector<std::int64_t> copies;
-  for (const Part& part : parts) {
-    const Value copy = copy_of(part.handles.front());
+  for (const VariableUpdate& update : updates) {
+    const Value copy = copy_of(update.handles.front());
     copies.push_back(copy.valid() ? 1 : 0);
     if (copy.valid()) node.inputs.push_back(copy);
   }
   node.inputs.insert(node.inputs.end(), first.scalars.begin(), first.scalars.end());
   std::vector<std::int64_t> decayed;
-  for (const Part& part : parts) decayed.push_back(part.decay.valid() ? 1 : 0);
+  for (const VariableUpdate& update : updates) decayed.push_back(update.decay.valid() ? 1 : 0);
   if (const auto one = std::ranges::find(decayed, 1); one != decayed.end()) {
-    node.inputs.push_back(parts[static_cast<std::size_t>(one - decayed.begin())].decay);
+    node.inputs.push_back(updates[static_cast<std::size_t>(one - decayed.begin())].decay);
     node.attrs.set("decayed", std::move(decayed));
   }
   if (first.unscale.valid()) node.inputs.push_back(first.unscale);
@@ -156,7 +156,7 @@ bool is_number(const Node& node, double value) {
          node.outputs[0] == graph::TensorType{DType::float32, {}};
 }
 
-/// The number of updates of which a value is the power beta^(updates + 1), or an invalid value.
+/// The count `updates` in the power beta^(updates + 1); an invalid value for other values.
 Value updates_of_power(const Graph& graph, Value power, Value beta) {
   const Node& node = graph.node(power.node);
   if (!node.is(k_pow) || !same(graph, node.inputs[0], beta)) return {};
@@ -168,27 +168,27 @@ Value updates_of_power(const Graph& graph, Value power, Value beta) {
   return counts ? updates.inputs[0] : Value{};
 }
 
-/// Lets an update of Adam's kind compute the powers of its betas: they come first, and the betas
-/// last, before epsilon.
-void absorb_powers(const Graph& graph, Part& part) {
-  if (part.rule != k_adam.name && part.rule != k_adam_w.name) return;
-  const auto power = part.scalars.begin(), beta = part.scalars.end() - 3;
+/// Lets an Adam update compute the powers of its betas. Its scalars begin with the powers and end
+/// with both betas and epsilon.
+void absorb_powers(const Graph& graph, VariableUpdate& update) {
+  if (update.rule != k_adam.name && update.rule != k_adam_w.name) return;
+  const auto power = update.scalars.begin(), beta = update.scalars.end() - 3;
   const Value updates = updates_of_power(graph, power[0], beta[0]);
   if (!updates.valid() || updates != updates_of_power(graph, power[1], beta[1])) return;
   power[0] = power[1] = updates;
-  part.attrs.set("counted", true);
+  update.attrs.set("counted", true);
 }
 
 /// Lets updates add the gradients of L2 penalties, decay * (2 * variable), where nothing but the
-/// finite check reads the sums: it then checks the gradients without them. Returns the sums, with
-/// those gradients.
+/// finite check reads the sums: it then checks the gradients without them. Returns the gradient for
+/// each replaced sum.
 std::map<Value, Value> absorb_decay(const Rewriter& rewriter, UpdateGroup& group) {
   const Graph& graph = rewriter.graph();
   std::map<Value, Value> replaced;
   Value common;
-  for (std::size_t i = 0; i < group.parts.size(); ++i) {
-    Part& part = group.parts[i];
-    const Node& sum = graph.node(part.gradient.node);
+  for (std::size_t i = 0; i < group.updates.size(); ++i) {
+    VariableUpdate& update = group.updates[i];
+    const Node& sum = graph.node(update.gradient.node);
     if (!sum.is(graph::ops::k_add_v2) || graph.type(sum.inputs[0]) != graph.type(sum.inputs[1])) {
       continue;
     }
@@ -199,27 +199,27 @@ std::map<Value, Value> absorb_decay(const Rewriter& rewriter, UpdateGroup& group
     while (graph.node(decay.node).is(graph::ops::k_tile, graph::ops::k_reshape)) {
       decay = graph.node(decay.node).inputs[0];
     }
-    const std::vector<int>& readers = rewriter.users(part.gradient);
+    const std::vector<int>& readers = rewriter.users(update.gradient);
     const bool all = std::all_of(readers.begin(), readers.end(), [&](int user) {
       return user == group.ids[i] || (user >= 0 && graph.node(user).is(graph::ops::k_all_finite));
     });
     if (!all || !twice.is(graph::ops::k_mul) || graph.type(decay).shape.elements() != 1 ||
-        root(graph, twice.inputs[0]) != part.handles[0] ||
+        root(graph, twice.inputs[0]) != update.handles[0] ||
         !is_number(graph.node(twice.inputs[1].node), 2) || (common.valid() && decay != common)) {
       continue;
     }
-    common = part.decay = decay;
+    common = update.decay = decay;
     const Node& cast = graph.node(sum.inputs[0].node);
     const bool widened = cast.is(graph::ops::k_cast) && is_half(graph.type(cast.inputs[0]).dtype);
     const Value gradient = widened ? cast.inputs[0] : sum.inputs[0];
-    replaced[part.gradient] = gradient;
-    part.gradient = gradient;
+    replaced[update.gradient] = gradient;
+    update.gradient = gradient;
   }
   return replaced;
 }
 
-/// Lets finite checks read other values.
-void check_instead(Rewriter& rewriter, const std::map<Value, Value>& replaced) {
+/// Replaces values that finite checks read.
+void replace_checked_values(Rewriter& rewriter, const std::map<Value, Value>& replaced) {
   const int size = rewriter.graph().size();
   for (int id = 0; id < size; ++id) {
     const Node& node = rewriter.graph().node(id);
@@ -236,8 +236,8 @@ void check_instead(Rewriter& rewriter, const std::map<Value, Value>& replaced) {
   }
 }
 
-/// Makes casts of float32 variables to 16 bits CastVariables, one for each variable.
-Graph keep_casts(const Graph& graph, const Target& target) {
+/// Replaces casts of float32 variables to 16 bits by a CastVariable for each variable.
+Graph persist_casts(const Graph& graph, const Target& target) {
   std::set<int> grouped;
   for (const UpdateGroup& group : groups_of(graph)) {
     grouped.insert(group.ids.begin(), group.ids.end());
@@ -276,8 +276,7 @@ bool unscales_by(const Node& node, Value factor) {
          std::count(node.inputs.begin(), node.inputs.end(), factor) == 1;
 }
 
-/// Lets GroupedUpdates and AllFinite divide by the loss scale themselves where nothing else reads
-/// its reciprocal.
+/// Lets GroupedUpdate and AllFinite divide by the loss scale if nothing else reads its reciprocal.
 Graph absorb_reciprocals(const Graph& graph) {
   Rewriter rewriter(graph);
   for (int id = 0; id < graph.size(); ++id) {
@@ -308,27 +307,27 @@ Graph absorb_reciprocals(const Graph& graph) {
 
 Graph group_updates(const Graph& graph, const Target& target) {
   {
-    // Where one update cannot be grouped, its variable's copy would not be written.
-    const Rewriter whole(graph, target.supports);
+    // If an update cannot be grouped, no op would write the 16-bit copy of its variable.
+    const Rewriter original(graph, target.supports);
     for (const UpdateGroup& group : groups_of(graph)) {
-      NewNode node = grouped(group.parts, [](Value) { return Value{}; });
+      NewNode node = grouped(group.updates, [](Value) { return Value{}; });
       node.at = node.origin = node.named = group.ids.back();
-      if (!whole.accepts({node})) return graph;
+      if (!original.accepts({node})) return graph;
     }
   }
-  const Graph kept = keep_casts(graph, target);
-  Rewriter rewriter(kept, target.supports);
+  const Graph with_copies = persist_casts(graph, target);
+  Rewriter rewriter(with_copies, target.supports);
   std::map<Value, Value> replaced;
-  for (UpdateGroup& group : groups_of(kept)) {
-    absorb_powers(kept, group.parts.front());
+  for (UpdateGroup& group : groups_of(with_copies)) {
+    absorb_powers(with_copies, group.updates.front());
     replaced.merge(absorb_decay(rewriter, group));
-    NewNode node = grouped(group.parts, [&](Value handle) {
+    NewNode node = grouped(group.updates, [&](Value handle) {
       return rewriter.user(handle, graph::ops::k_cast_variable);
     });
     require(rewriter.add({std::move(node)}, group.ids.back()) >= 0, "an update was not grouped");
     for (const int id : group.ids) rewriter.remove(id);
   }
-  check_instead(rewriter, replaced);
+  replace_checked_values(rewriter, replaced);
   return absorb_reciprocals(prune(rewriter.finish()));
 }
 

@@ -12,19 +12,17 @@ graph::Graph prune(const graph::Graph& graph);
 /// The nodes of one op, and those that they depend on, without fetches.
 graph::Graph prune_to(graph::Graph graph, graph::OpHandle op);
 
-/// Replaces the chain of matmul, causal mask, mask of keys, Softmax, dropout and matmul of an
-/// attention by a FusedAttention, and that of its gradient by a FusedAttentionGrad, where nothing
-/// else reads scores or weights, a kernel accepts both, and the target's blocks of scores would be
-/// at least half full: no tensor of [queries, keys] is written, so that memory grows with the
-/// number of steps and not with its square. Not bit-identical: scores, and the gradients of
-/// weights, are no longer rounded to 16 bits, nor is the factor of the query; sums have another
-/// order. Scores that overflow float16 no longer make the step overflow. A query for which the
-/// causal mask leaves nothing but padding has the result 0 instead of the mean of the values behind
-/// it.
+/// Replaces the ops of attention (matmul, causal mask, mask of keys, Softmax, dropout, matmul) by a
+/// FusedAttention, and those of its gradient by a FusedAttentionGrad, if nothing else reads scores
+/// or weights, a kernel accepts both, and the target's blocks of scores would be at least half
+/// full. No [queries, keys] tensor is stored: memory grows linearly with the sequence length. Not
+/// bit-identical: scores, gradients of weights and the factor of the query are not rounded to 16
+/// bits, and sums have another order. Scores that overflow float16 do not make the step overflow. A
+/// query that sees only padding has the result 0 instead of the mean of the values after it.
 graph::Graph fuse_attention(const graph::Graph& graph, const Target& target);
 
-/// Replaces a conjunction of All(IsFinite(x)) terms by one AllFinite over the xs: each gradient is
-/// read once and no tensor of flags is written. The value is the same.
+/// Replaces a conjunction of All(IsFinite(x)) terms by one AllFinite over the xs, which reads each
+/// gradient once and stores no tensor of flags. The value is the same.
 graph::Graph fuse_finite(const graph::Graph& graph, const Target& target);
 
 /// Moves the Cast of a reshaped result of an elementwise op before the Reshape, where neither has
@@ -54,15 +52,15 @@ graph::Graph fuse_convolutions(const graph::Graph& graph, const Target& target);
 graph::Graph group_squares(const graph::Graph& graph, const Target& target);
 
 /// Lets optimizer updates, the finite check and SquaredNorms read gradients as the matmuls store
-/// them: a cast to float32 and the multiplications by scalars (unscaling, clipping by norm) before
-/// an update become part of a FusedUpdate, and of AllFinite and SquaredNorms, when their results
-/// have no other users. Bit-identical, except where the loss scale is no power of two and gradients
-/// are clipped as well: both factors are multiplied first.
+/// them: the cast to float32 and the multiplications by scalars (unscaling, clipping by norm)
+/// before an update become part of a FusedUpdate, and of AllFinite and SquaredNorms, if their
+/// results have no other users. Bit-identical, unless gradients are clipped and the loss scale is
+/// not a power of two: the two factors are then multiplied first.
 graph::Graph fuse_updates(const graph::Graph& graph, const Target& target);
 
-/// Lets ops of one element with the same inputs and attributes share a result: each variable's
-/// update computes the powers of Adam's betas for itself. A LearningRate that does not change
-/// becomes a constant. Bit-identical.
+/// Merges ops of one element that have the same inputs and attributes, such as the powers of Adam's
+/// betas, which each variable's update computes. A constant LearningRate becomes a Const.
+/// Bit-identical.
 graph::Graph merge_scalars(const graph::Graph& graph, const Target& target);
 
 /// Makes a Softmax of logits, their sparse cross-entropy, its mean, the count of correct rows and
@@ -78,23 +76,22 @@ graph::Graph fuse_softmax_loss(const graph::Graph& graph, const Target& target);
 /// check does not see a sum with such a gradient that overflows float32: weights of about 1e37.
 graph::Graph group_updates(const graph::Graph& graph, const Target& target);
 
-/// Gives the 16-bit logits of a SoftmaxLoss, the weights and bias of their layer and all of their
-/// gradients longer rows, multiples of the target's: cuBLASLt has no tensor cores for rows of ten
-/// classes, and copies of the matrices cost launches. Where the only readers are the matmuls of the
-/// layer, the finite check, the norms and the update, which read the rows as they are. The padding
-/// is zeros. Not bit-identical where a library chooses another algorithm.
+/// Pads the rows of the 16-bit logits of a SoftmaxLoss, of the weights and bias of their layer and
+/// of their gradients with zeros to the target's multiple: cuBLASLt does not use tensor cores for
+/// rows of ten classes, and padded copies would cost launches. Applies if only the matmuls of the
+/// layer, the finite check, the norms and the update read them. Not bit-identical if a library
+/// chooses another algorithm.
 graph::Graph pad_logits(const graph::Graph& graph, const Target& target);
 
 /// Makes the moving averages of all layers one MovingAverages, and lets UpdateLossScale count the
-/// steps, where a kernel accepts them: launches that do nearly nothing cost as much as others on a
-/// device. Bit-identical.
+/// steps, where a kernel accepts them: on a device a small launch costs as much as a large one.
+/// Bit-identical.
 graph::Graph group_assignments(const graph::Graph& graph, const Target& target);
 
-/// Turns each 16-bit MatMul into a PackedMatMul over packed operands where packing pays, and where
+/// Turns each 16-bit MatMul into a PackedMatMul over packed operands if packing pays and
 /// share_widened would not make it a float32 MatMul that beats packing. An operand that several
-/// matmuls use in the same layout, each behind a Reshape of its own or not, is packed once,
-/// directly from float32 when it is a cast (except from the result of an elementwise op, which
-/// fuse_elementwise lets store the cast value).
+/// matmuls use in the same layout, with or without a Reshape, is packed once. A cast operand is
+/// packed directly from float32, unless an elementwise op computes it and can store it cast.
 graph::Graph pack_matmuls(const graph::Graph& graph, const Target& target);
 
 /// Sets the attribute `float16_products` of float16 convolutions, whose kernels pack operands
@@ -121,9 +118,9 @@ graph::Graph fuse_packed_epilogue(const graph::Graph& graph, const Target& targe
 /// the activation, the fused matmul rounds once, at the end.
 graph::Graph fuse_library_epilogue(const graph::Graph& graph, const Target& target);
 
-/// Keeps packed float32 variables across steps: a PackOperand of one becomes a PackedVariable that
-/// its FusedUpdate writes together with the variable. Unchanged are variables with other writers,
-/// and packings for which no kernel runs the PackedVariable.
+/// Keeps packed float32 variables across steps: the PackOperand of a variable becomes a
+/// PackedVariable, which the FusedUpdate writes together with the variable. Variables with other
+/// writers, and packings without a kernel for the PackedVariable, do not change.
 graph::Graph persist_packed_weights(const graph::Graph& graph, const Target& target);
 
 /// Fuses a PackedMatMul and the FusedUpdate of a weight, its only user, into one
@@ -137,29 +134,28 @@ graph::Graph fuse_update_into_matmul(const graph::Graph& graph, const Target& ta
 /// while it multiplies: no packed copy goes through memory. Bit-identical.
 graph::Graph fuse_packing_into_matmul(const graph::Graph& graph, const Target& target);
 
-/// Makes a 16-bit matmul whose kernel converts whole operands to float32 one of float32 between
-/// casts, where its operands and result take at most 64 MiB each as float32. A value is then
-/// widened once for all of its readers, by the op that computes it where fuse_elementwise finds
-/// one, and it is not stored in 16 bits where each reader takes it rounded but wide. Bit-identical,
-/// unless a kernel of float32 alone adds in another order: with AVX512-BF16, outer products for
-/// gradients of weights in bfloat16.
+/// Replaces a 16-bit matmul whose kernel converts its operands to float32 by a float32 matmul
+/// between casts, if its operands and result take at most 64 MiB each as float32. A value is then
+/// widened once for all readers, in the elementwise op that computes it if there is one, and is not
+/// stored in 16 bits if all readers accept it rounded to 16 bits but stored as float32.
+/// Bit-identical, unless the float32 kernel adds in another order: with AVX512-BF16, outer products
+/// for weight gradients in bfloat16.
 graph::Graph share_widened(const graph::Graph& graph, const Target& target);
 
-/// Makes a BiasAddGrad of 16-bit values cast to float32 for it alone one CastBiasAddGrad, where a
-/// kernel accepts it: no float32 copy of the values is stored. Bit-identical.
+/// Fuses the Cast of 16-bit values to float32 into the BiasAddGrad that alone reads it, as a
+/// CastBiasAddGrad where a kernel accepts it. No float32 copy is stored. Bit-identical.
 graph::Graph fuse_casts_into_sums(const graph::Graph& graph, const Target& target);
 
-/// Begins exchanges between ranks in the order of their attribute, which is the same on all ranks
-/// whatever kernels they chose: an AllReduceStart or ReduceScatterStart directly behind the last of
-/// the ops that compute its values, or behind the one before it in that order. Divided weights are
-/// gathered at the start of a step instead of its end, each before the first op that reads it, so
-/// that they travel beside the layers before: weights are those of the step before in between.
-/// Bit-identical.
+/// Starts exchanges between ranks in the order of their attribute, which is equal on all ranks
+/// whatever kernels they chose: an AllReduceStart or ReduceScatterStart directly after the last op
+/// that computes its values, or after the exchange before it in that order. Sharded weights are
+/// gathered at the start of the next step, each before the first op that reads it, so that the
+/// gather overlaps earlier layers. Bit-identical.
 graph::Graph start_sums_early(const graph::Graph& graph, const Target& target);
 
-/// Fuses elementwise ops over one shape that read each other's results into one FusedElementwise,
-/// within one part of the step (forward with loss and metrics, backward, unscaling, update), where
-/// a kernel accepts each of them. Intermediate values that only they use are not stored.
+/// Fuses elementwise ops of one shape that read each other's results into one FusedElementwise,
+/// within one phase of the step (forward with loss and metrics, backward, unscaling, update), if a
+/// kernel accepts each of them. Intermediate values that only they use are not stored.
 /// Bit-identical.
 graph::Graph fuse_elementwise(const graph::Graph& graph, const Target& target);
 

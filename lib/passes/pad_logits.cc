@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include "graph/ops/fused.h"
 #include "graph/ops/fused_update.h"
 #include "graph/ops/ops.h"
 #include "passes/rewriter.h"
@@ -14,7 +15,7 @@ using graph::Graph;
 using graph::Node;
 using graph::Value;
 
-bool is_product(const Node& node) {
+bool is_matmul(const Node& node) {
   return node.is(graph::ops::k_matmul, graph::ops::k_fused_matmul);
 }
 
@@ -32,20 +33,21 @@ class PaddedLogits {
   bool find() {
     const Node& loss = rewriter_.graph().node(loss_);
     const Value logits = loss.inputs[0];
-    const Node& product = rewriter_.node(logits);
-    const bool biased = product.is(graph::ops::k_fused_matmul);
-    if (!is_product(product) || !transposes(product, false, false) ||
+    const Node& matmul = rewriter_.node(logits);
+    const bool biased = matmul.is(graph::ops::k_fused_matmul);
+    if (!is_matmul(matmul) || !transposes(matmul, false, false) ||
         rewriter_.users(logits) != std::vector{loss_} ||
-        (biased && product.attrs.get<std::string>("epilogue") != "bias")) {
+        (biased &&
+         matmul.attrs.get<std::string>("epilogue") != graph::ops::fused_epilogues::k_bias)) {
       return false;
     }
-    weights_ = product.inputs[1];
+    weights_ = matmul.inputs[1];
     nodes_ = {logits.node, loss_};
     const std::size_t gradient = loss.attrs.get<std::string>("forms").find('g');
     if (gradient != std::string::npos && !find_backward({loss_, static_cast<int>(gradient)})) {
       return false;
     }
-    return find_copy(weights_) && (!biased || find_copy(product.inputs[2])) &&
+    return find_copy(weights_) && (!biased || find_copy(matmul.inputs[2])) &&
            std::none_of(nodes_.begin(), nodes_.end(), [&](int id) {
              return rewriter_.has_control_edge(id);
            });
@@ -59,7 +61,7 @@ class PaddedLogits {
       NewNode node{.op = old.op, .inputs = {}, .attrs = old.attrs};
       for (const Value& input : old.inputs) {
         const auto at = index_.find(input.node);
-        node.inputs.push_back(at == index_.end() ? input : made(at->second, input.port));
+        node.inputs.push_back(at == index_.end() ? input : new_value(at->second, input.port));
       }
       if (old.is(graph::ops::k_cast_variable)) node.attrs.set("columns", columns_);
       if (id == loss_) node.attrs.set("classes", rewriter_.type(old.inputs[0]).shape[1]);
@@ -84,13 +86,12 @@ class PaddedLogits {
     for (const int user : rewriter_.users(dy)) {
       if (user < 0) return false;
       const Node& node = rewriter_.graph().node(user);
-      const bool product = is_product(node);
-      if (product && transposes(node, true, false) && node.inputs[1] == dy &&
-          node.inputs[0] != dy) {
+      const bool matmul = is_matmul(node);
+      if (matmul && transposes(node, true, false) && node.inputs[1] == dy && node.inputs[0] != dy) {
         if (!find_gradients(user)) return false;
       } else if (node.is(graph::ops::k_bias_add_grad) && is_nhwc(node)) {
         if (!find_gradients(user)) return false;
-      } else if (product && transposes(node, false, true) && node.inputs[0] == dy &&
+      } else if (matmul && transposes(node, false, true) && node.inputs[0] == dy &&
                  node.inputs[1] == weights_) {
         nodes_.insert(user);
         // Its last input is the mask of a Relu: the matmul that writes the mask computes the
@@ -132,8 +133,8 @@ class PaddedLogits {
       if (!update.is(graph::ops::k_grouped_update)) continue;
       const auto ports = graph::ops::grouped_update_ports(update.attrs);
       for (std::size_t t = 0; t < ports.tensors; ++t) {
-        const bool own = update.inputs[ports.handle(t, 0)] == node.inputs[0];
-        if (own && !nodes_.contains(update.inputs[ports.gradients + t].node)) return false;
+        const bool updates = update.inputs[ports.handle(t, 0)] == node.inputs[0];
+        if (updates && !nodes_.contains(update.inputs[ports.gradients + t].node)) return false;
       }
     }
     nodes_.insert(copy.node);

@@ -297,7 +297,7 @@ graph::Graph select(const graph::Graph& graph, const std::vector<int>& nodes) {
     Node node = graph.node(id);
     for (Value& input : node.inputs) {
       input.node = now[static_cast<std::size_t>(input.node)];
-      require(input.node >= 0, "an input of {} was left out of the graph", node.name);
+      require(input.node >= 0, "an input of {} is not in the selected graph", node.name);
     }
     for (int& control : node.control) control = now[static_cast<std::size_t>(control)];
     std::erase(node.control, -1);

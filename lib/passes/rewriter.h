@@ -21,8 +21,8 @@
 
 namespace halfstep::passes {
 
-/// Matches a value: any one, or the first output of an op whose operands match. A node with control
-/// edges matches no op, since the order that they ask for would be lost with it.
+/// Matches any value, or the first output of an op whose operands match. A node with control edges
+/// does not match, since a rewrite would lose its edges.
 struct Pattern {
   std::vector<graph::OpHandle> ops;    ///< one of these computes the value; none: any value
   std::vector<Pattern> operands = {};  ///< of the op's first inputs
@@ -53,9 +53,9 @@ bool is_float_or_half(const graph::Node& node);
 /// Whether an op can store its result in another dtype, fused with the cast by fuse_elementwise.
 bool is_elementwise(const graph::Node& node);
 
-/// Whether a value that float32 kernels read may be float32 in memory, rounded to 16 bits: up to 64
-/// MiB. A larger one keeps its 16 bits, which halve its memory.
-inline bool may_be_wide(const Shape& shape) {
+/// Whether a 16-bit value that float32 kernels read may be stored as float32, which doubles its
+/// memory: up to 64 MiB.
+inline bool may_be_float32(const Shape& shape) {
   return shape.elements() * static_cast<std::int64_t>(sizeof(float)) <= std::int64_t{64} << 20;
 }
 
@@ -77,19 +77,19 @@ struct NewNode {
   std::vector<Result> results = {};
 };
 
-/// Nodes in the order of their position; none: the match stays as it is.
+/// Nodes in the order of their position; none: the match is not changed.
 using Replacement = std::vector<NewNode>;
 
 /// The first `count` outputs of a node, each replaced by the one of the same number.
 std::vector<NewNode::Result> first_outputs(int node, std::size_t count);
 
 /// Output `port` of the node `index` of the same Replacement, as an input.
-constexpr graph::Value made(int index, int port = 0) { return {-2 - index, port}; }
+constexpr graph::Value new_value(int index, int port = 0) { return {-2 - index, port}; }
 
-/// A graph that is being rewritten: its nodes keep their ids, and new nodes are appended.
+/// A graph during its rewrite: nodes keep their ids, and new nodes are appended.
 class Rewriter {
  public:
-  /// `supports` is asked about each new node but constants; empty: every op may be used.
+  /// `supports` decides about each new node except constants; empty: every op is supported.
   explicit Rewriter(const graph::Graph& graph, KernelSupport supports = {});
 
   const graph::Graph& graph() const { return graph_; }
@@ -121,7 +121,7 @@ class Rewriter {
   void replace(graph::Value old, graph::Value now);
   /// Removes a node without users, or with users that are removed as well.
   void remove(int id);
-  /// The position of a node: the id of an old node whose position it has.
+  /// The position of a node: the id of the original node at this position.
   int position(int id) const { return position_[static_cast<std::size_t>(id)].first; }
   /// Moves a node behind all others at a position.
   void move(int id, int position);

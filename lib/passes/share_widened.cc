@@ -14,9 +14,10 @@ NewNode cast(Value x, DType dtype, std::string name) {
   return {.op = "Cast", .inputs = {x}, .attrs = {{"DstT", dtype}}, .name = std::move(name)};
 }
 
-class Sharing {
+class WidenedSharing {
  public:
-  Sharing(const graph::Graph& graph, const Target& target) : target_(target), rewriter_(graph) {}
+  WidenedSharing(const graph::Graph& graph, const Target& target)
+      : target_(target), rewriter_(graph) {}
 
   graph::Graph run() {
     const int size = rewriter_.graph().size();
@@ -44,7 +45,7 @@ class Sharing {
   /// Whether a 16-bit matmul is to be one of float32 between casts.
   bool multiplies_widened(int id) const {
     const Node& matmul = node(id);
-    const auto fits = [&](Value x) { return may_be_wide(rewriter_.type(x).shape); };
+    const auto fits = [&](Value x) { return may_be_float32(rewriter_.type(x).shape); };
     return matmul.is(graph::ops::k_matmul, graph::ops::k_batch_matmul_v2) && target_.widens &&
            !rewriter_.has_control_edge(id) && fits({id, 0}) &&
            std::all_of(matmul.inputs.begin(), matmul.inputs.end(), fits) &&
@@ -52,19 +53,19 @@ class Sharing {
   }
 
   void multiply_widened(int id) {
-    NewNode product{.op = node(id).op, .inputs = node(id).inputs, .attrs = node(id).attrs};
-    for (Value& x : product.inputs) x = widened(x);
-    product.attrs.set("T", DType::float32);
-    NewNode round = cast(made(0), dtype({id, 0}), node(id).name + "/round");
+    NewNode float32_matmul{.op = node(id).op, .inputs = node(id).inputs, .attrs = node(id).attrs};
+    for (Value& x : float32_matmul.inputs) x = widened(x);
+    float32_matmul.attrs.set("T", DType::float32);
+    NewNode round = cast(new_value(0), dtype({id, 0}), node(id).name + "/round");
     round.results = {{{id, 0}}};
-    const int added = rewriter_.add({std::move(product), std::move(round)}, id);
+    const int added = rewriter_.add({std::move(float32_matmul), std::move(round)}, id);
     // Behind a Reshape the cast is next to the op that reads the result.
     const std::vector<int>& users = rewriter_.users({added + 1, 0});
     if (users.size() != 1 || users[0] < 0 || !node(users[0]).is(graph::ops::k_reshape)) return;
     const int reshape = users[0];
     NewNode wide{.op = "Reshape", .inputs = {{added, 0}, node(reshape).inputs[1]}};
     wide.name = node(reshape).name + "/wide";
-    round = cast(made(0), dtype({reshape, 0}), node(reshape).name + "/round");
+    round = cast(new_value(0), dtype({reshape, 0}), node(reshape).name + "/round");
     round.results = {{{reshape, 0}}};
     rewriter_.add({std::move(wide), std::move(round)}, reshape);
   }
@@ -123,7 +124,7 @@ class Sharing {
   /// Lets an elementwise op round x as it reads it.
   void round_for(int user, Value x, Value wide) {
     NewNode now{.op = node(user).op, .inputs = node(user).inputs, .attrs = node(user).attrs};
-    std::replace(now.inputs.begin(), now.inputs.end(), x, made(0));
+    std::replace(now.inputs.begin(), now.inputs.end(), x, new_value(0));
     now.results = {{{user, 0}}};
     const int added =
         rewriter_.add({cast(wide, dtype(x), node(x.node).name + "/narrow"), std::move(now)}, user);
@@ -146,7 +147,7 @@ class Sharing {
     std::replace(now.inputs.begin(), now.inputs.end(), x, wide);
     if (node(user).is(graph::ops::k_bias_add_grad)) {
       now.attrs.set("T", DType::float32);
-      NewNode round = cast(made(0), dtype(x), node(user).name + "/round");
+      NewNode round = cast(new_value(0), dtype(x), node(user).name + "/round");
       round.results = {{{user, 0}}};
       run_before_casts(rewriter_.add({std::move(now), std::move(round)}, user) + 1);
       return;
@@ -165,7 +166,7 @@ class Sharing {
 }  // namespace
 
 graph::Graph share_widened(const graph::Graph& graph, const Target& target) {
-  return Sharing(graph, target).run();
+  return WidenedSharing(graph, target).run();
 }
 
 }  // namespace halfstep::passes

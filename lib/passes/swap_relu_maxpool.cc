@@ -35,15 +35,15 @@ graph::Graph swap_relu_maxpool(const graph::Graph& graph, const Target& /*target
     const bool alone = rewriter.users(relu).size() == 3;
     if (!alone || !smaller() || window(pool) != window(pool_grad)) return {};
     return {copy(pool, {x}, pool, {}),
-            copy(relu, {made(0)}, pool, pool),
-            copy(relu_grad, {dy, made(1)}, pool_grad, {}),
-            copy(pool_grad, {x, made(0), made(2)}, pool_grad, relu_grad)};
+            copy(relu, {new_value(0)}, pool, pool),
+            copy(relu_grad, {dy, new_value(1)}, pool_grad, {}),
+            copy(pool_grad, {x, new_value(0), new_value(2)}, pool_grad, relu_grad)};
   });
   const Pattern forward =
       op(graph::ops::k_max_pool, {op(graph::ops::k_relu, {any(x)}).as(relu).used_once()});
   rewriter.apply(forward.as(pool), [&]() -> Replacement {
     if (!smaller()) return {};
-    return {copy(pool, {x}, pool, {}), copy(relu, {made(0)}, pool, pool)};
+    return {copy(pool, {x}, pool, {}), copy(relu, {new_value(0)}, pool, pool)};
   });
   return prune(rewriter.finish());
 }

@@ -18,7 +18,7 @@ namespace {
 using graph::Graph;
 using graph::Value;
 using passes::any;
-using passes::made;
+using passes::new_value;
 using passes::op;
 using passes::Replacement;
 using passes::Rewriter;
@@ -45,7 +45,7 @@ std::string subtract(std::string_view text, const passes::KernelSupport& support
   rewriter.apply(op(graph::ops::k_relu, {added.commutes().used_once()}).as(relu),
                  [&]() -> Replacement {
                    return {{.op = "Sub", .inputs = {x, y}, .origin = sum.node, .named = sum.node},
-                           {.op = "Relu", .inputs = {made(0)}, .results = {{relu}}}};
+                           {.op = "Relu", .inputs = {new_value(0)}, .results = {{relu}}}};
                  });
   const Graph rewritten = passes::prune(rewriter.finish());
   graph::verify(rewritten, "the rewriter");

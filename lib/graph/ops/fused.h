@@ -8,7 +8,17 @@
 
 namespace halfstep::graph::ops {
 
-/// The inputs and results of a FusedMatMul besides those of the matmul (fused.cc).
+/// Values of the attribute `epilogue` of a FusedMatMul (fused.cc).
+namespace fused_epilogues {
+inline constexpr std::string_view k_bias = "bias";
+inline constexpr std::string_view k_bias_relu = "bias_relu";
+inline constexpr std::string_view k_bias_relu_mask = "bias_relu_mask";
+inline constexpr std::string_view k_relu_grad = "relu_gradient";
+inline constexpr std::string_view k_relu_grad_bias_grad = "relu_gradient_bias_gradient";
+inline constexpr std::string_view k_column_sums_of_b = "sums_of_b";
+}  // namespace fused_epilogues
+
+/// The inputs and results of a FusedMatMul besides those of the matmul.
 struct FusedEpilogue {
   std::string_view name;
   bool bias = false;
@@ -16,12 +26,12 @@ struct FusedEpilogue {
   bool sums = false;  ///< column sums (a bias gradient) are a result
 };
 inline constexpr std::array k_fused_epilogues{
-    FusedEpilogue{.name = "bias", .bias = true},
-    FusedEpilogue{.name = "bias_relu", .bias = true},
-    FusedEpilogue{.name = "bias_relu_mask", .bias = true, .writes_mask = true},
-    FusedEpilogue{.name = "relu_gradient", .reads_mask = true},
-    FusedEpilogue{.name = "relu_gradient_bias_gradient", .reads_mask = true, .sums = true},
-    FusedEpilogue{.name = "sums_of_b", .sums = true},
+    FusedEpilogue{.name = fused_epilogues::k_bias, .bias = true},
+    FusedEpilogue{.name = fused_epilogues::k_bias_relu, .bias = true},
+    FusedEpilogue{.name = fused_epilogues::k_bias_relu_mask, .bias = true, .writes_mask = true},
+    FusedEpilogue{.name = fused_epilogues::k_relu_grad, .reads_mask = true},
+    FusedEpilogue{.name = fused_epilogues::k_relu_grad_bias_grad, .reads_mask = true, .sums = true},
+    FusedEpilogue{.name = fused_epilogues::k_column_sums_of_b, .sums = true},
 };
 
 /// Bytes of the mask of an m x n matmul: a bit per element, rows padded to multiples of 128 bits.
