@@ -122,7 +122,7 @@ std::variant<backend::Backend, cuda::Unavailable> open_cuda(const config::RunSpe
   if (backend != nullptr && ranks != nullptr) {
     backend->capabilities.ranks = ranks->communicator();
   }
-  if (backend != nullptr) claim_gpu(spec, backend->facts.uuid);
+  if (backend != nullptr) claim_gpu(spec, backend->device_info.uuid);
   if (backend != nullptr && !spec.device.recorded) {
     backend->device = backend::eager_device(backend->device);
   }

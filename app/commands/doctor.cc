@@ -282,7 +282,7 @@ int doctor(bool json, const std::string& device) {
             cpu_model(),
             threads,
             sets.empty() ? name(backend::Isa::baseline) : fmt::format("{}", fmt::join(sets, " ")));
-  if (const std::string_view note = backend::left_out_isa(); !note.empty()) {
+  if (const std::string_view note = backend::disabled_isa_reason(); !note.empty()) {
     found.say("      {}\n", note);
   }
   try_dtypes(cpu, found);

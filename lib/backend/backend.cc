@@ -18,22 +18,22 @@ std::vector<const Kernel*> candidates(const Backend& backend, const NodeView& no
   const std::optional<Workload> workload = workload_of(node);
   if (!workload) return all;
 
-  struct Known {
+  struct TimedKernel {
     const Kernel* kernel;
     double seconds;
   };
-  std::vector<Known> known;
+  std::vector<TimedKernel> timed;
   std::vector<std::size_t> positions;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (const auto seconds = costs.seconds(all[i]->name, *workload)) {
-      known.push_back({all[i], *seconds});
+      timed.push_back({all[i], *seconds});
       positions.push_back(i);
     }
   }
-  std::stable_sort(known.begin(), known.end(), [](const Known& a, const Known& b) {
+  std::stable_sort(timed.begin(), timed.end(), [](const TimedKernel& a, const TimedKernel& b) {
     return a.seconds < b.seconds;
   });
-  for (std::size_t i = 0; i < known.size(); ++i) all[positions[i]] = known[i].kernel;
+  for (std::size_t i = 0; i < timed.size(); ++i) all[positions[i]] = timed[i].kernel;
   return all;
 }
 

@@ -16,15 +16,15 @@ namespace halfstep::backend {
 struct Backend {
   std::string name;  ///< "cpu" or "cuda"
   Capabilities capabilities;
-  std::span<const Kernel> kernels;  ///< of all ops; for one op the preferred first
+  std::span<const Kernel> kernels;  ///< of all ops; the kernels of one op in order of preference
   std::shared_ptr<Memory> memory = host_memory();
-  std::string note = {};                     ///< why it is not the preferred one
+  std::string note = {};                     ///< why the preferred backend is not used
   std::shared_ptr<Device> device = nullptr;  ///< prepares and runs launches; nullptr: the host
-  DeviceFacts facts = {};                    ///< of `device`
+  DeviceInfo device_info = {};               ///< of `device`
 
-  /// The launch of `row`, a kernel of this backend that accepted `node`.
-  Prepared prepare(const Kernel& row, const NodeView& node) const {
-    return device ? device->prepare(row, node) : row.prepare(node, capabilities);
+  /// The launch of `kernel`, a kernel of this backend that accepted `node`.
+  Prepared prepare(const Kernel& kernel, const NodeView& node) const {
+    return device ? device->prepare(kernel, node) : kernel.prepare(node, capabilities);
   }
 };
 
@@ -38,12 +38,12 @@ struct Choice {
 /// time.
 Choice choose(const Backend& backend, const NodeView& node);
 
-/// The CPU of this machine, restricted to `max_isa`; sets the process's thread count. oneDNN's own
-/// limit is that of the first call, because oneDNN accepts none after its first primitive.
+/// The CPU of this machine, restricted to `max_isa`; sets the process's thread count. oneDNN keeps
+/// the limit of the first call, because it accepts none after its first primitive.
 Backend cpu_backend(int threads, Isa max_isa = Isa::amx);
-/// The reason for which the CPU's kernels leave out an instruction set that it has, in a sentence;
-/// empty where they leave out none.
-std::string_view left_out_isa();
+/// Why the kernels do not use an instruction set that the CPU has, as a sentence; empty if they use
+/// all of them.
+std::string_view disabled_isa_reason();
 /// The CPU with the reference kernels alone, against which the other kernels are tested.
 Backend cpu_reference();
 

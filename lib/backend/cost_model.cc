@@ -142,16 +142,16 @@ CostModel CostModel::parse(const std::string& text, const std::string& file) {
       model.origin_ = line.substr(2);
       continue;
     }
-    std::istringstream words(line);
+    std::istringstream fields(line);
     if (line.starts_with(k_peak)) {
       Peak peak;
-      words.ignore(std::ssize(k_peak));
-      words >> peak.threads >> peak.flops_per_second >> std::ws;
-      std::getline(words, peak.processor);
+      fields.ignore(std::ssize(k_peak));
+      fields >> peak.threads >> peak.flops_per_second >> std::ws;
+      std::getline(fields, peak.processor);
       if (peak.processor.empty() || peak.threads < 1 || !(peak.flops_per_second > 0)) {
         throw UserError(ErrorKind::data,
                         {file, number, 1, ""},
-                        "no register peak: the line holds a number of threads, operations per "
+                        "not a register peak: the line holds a number of threads, operations per "
                         "second above 0 and the processor",
                         "halfstep tune writes this file anew");
       }
@@ -160,10 +160,10 @@ CostModel CostModel::parse(const std::string& text, const std::string& file) {
     if (line.empty() || line.starts_with('#')) continue;
     std::string kind, dtype;
     Sample sample;
-    words >> kind >> dtype >> sample.workload.products;
-    for (std::int64_t& extent : sample.workload.shape) words >> extent;
-    words >> sample.seconds >> std::ws;
-    std::getline(words, sample.kernel);
+    fields >> kind >> dtype >> sample.workload.products;
+    for (std::int64_t& extent : sample.workload.shape) fields >> extent;
+    fields >> sample.seconds >> std::ws;
+    std::getline(fields, sample.kernel);
     const auto kind_at =
         std::find_if(k_kinds.begin(), k_kinds.end(), [&](auto k) { return name(k) == kind; });
     const std::optional<DType> parsed = dtype_named(dtype);
@@ -174,7 +174,7 @@ CostModel CostModel::parse(const std::string& text, const std::string& file) {
       throw UserError(
           ErrorKind::data,
           {file, number, 1, ""},
-          "no measurement of a kernel: a line holds a kind (matmul, matmul_backward_data, "
+          "not a measurement of a kernel: a line holds a kind (matmul, matmul_backward_data, "
           "matmul_backward_weights, pack, conv_forward, conv_backward_data or "
           "conv_backward_filter), a dtype, the number of partial products, five extents of at "
           "least 1, seconds above 0 and a kernel's name",
@@ -239,11 +239,11 @@ std::vector<CostModel::Prediction> CostModel::predictions(const Workload& worklo
   return all;
 }
 
-Accepts packing_pays(const NodeView& product,
+Accepts packing_pays(const NodeView& matmul,
                      const NodeView& packed,
                      std::string_view kernel,
                      const Capabilities& capabilities) {
-  std::optional<Workload> workload = workload_of(product);
+  std::optional<Workload> workload = workload_of(matmul);
   if (!workload) return Accepts::no("an empty matmul");
   workload->products = packed.attrs().get<std::int64_t>("products");
   const CostModel& costs = cost_model(capabilities);
@@ -265,7 +265,7 @@ Accepts packing_pays(const NodeView& product,
     return times.empty() ? 0.0 : times.front().seconds;
   };
   const auto launched = [&](std::size_t operand) {
-    return packed.is_made_by(operand, graph::ops::k_pack_operand);
+    return packed.is_produced_by(operand, graph::ops::k_pack_operand);
   };
   const bool weights_gradient = workload->kind == Workload::Kind::matmul_backward_weights;
   if (launched(0)) *seconds += packing(workload->shape[1]);

@@ -115,18 +115,18 @@ class CostModel {
 /// The model shipped for processors with instruction set `isa`; empty where none was measured.
 const CostModel& shipped_cost_model(Isa isa);
 
-/// Whether `packed`, a PackedMatMul on `kernel`, is predicted to be at least as fast as `product`,
+/// Whether `packed`, a PackedMatMul on `kernel`, is predicted to be at least as fast as `matmul`,
 /// the MatMul that it would replace, plus a pass over the result for bias and activation, which a
 /// PackedMatMul applies in its epilogue. The time includes packing an operand that comes from a
 /// PackOperand node; any other operand arrives packed, from the epilogue of the matmul that
 /// computes it or, for a weight, from its update. Without measurements matmuls with n >= 16 and k
 /// >= 32 are packed: padding to 32 then at most doubles n.
-Accepts packing_pays(const NodeView& product,
+Accepts packing_pays(const NodeView& matmul,
                      const NodeView& packed,
                      std::string_view kernel,
                      const Capabilities& capabilities);
 
-/// The model used for `capabilities`: its own, or the shipped one of its instruction set.
+/// The model used for `capabilities`: `capabilities.costs`, or the model shipped for its `isa`.
 const CostModel& cost_model(const Capabilities& capabilities);
 
 /// "amx Intel(R) Xeon(R) Platinum 8481C": the instruction set in use, and this machine's processor.

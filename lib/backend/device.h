@@ -1,5 +1,5 @@
 #pragma once
-// An accelerator that runs launches on memory of its own, in order and asynchronously to the host.
+// An accelerator with its own memory that runs launches in order, asynchronously to the host.
 
 #include <cstddef>
 #include <cstdint>
@@ -33,7 +33,7 @@ class Event {
 };
 
 /// Identification of a device and of its libraries. Versions are "13.0"; "" for an absent library.
-struct DeviceFacts {
+struct DeviceInfo {
   std::string name;       ///< "NVIDIA H100 80GB HBM3"
   std::string uuid = {};  ///< the same in all processes; "" where there is none
   std::string flavour;    ///< "cuda"; "emulated": on the host's memory and processor
@@ -48,7 +48,7 @@ class Device {
  public:
   virtual ~Device() = default;
   /// Prepares a launch of a kernel on this device; run() enqueues it.
-  virtual Prepared prepare(const Kernel& row, const NodeView& node) = 0;
+  virtual Prepared prepare(const Kernel& kernel, const NodeView& node) = 0;
   /// Blocks until all enqueued work has completed. Errors: InternalError when some of it failed.
   virtual void synchronize() = 0;
   /// Captures the launches of `enqueue` without running them (stream capture). Blocking calls and

@@ -5,9 +5,9 @@
 namespace halfstep::backend {
 namespace {
 
-class Again final : public CapturedGraph {
+class EagerGraph final : public CapturedGraph {
  public:
-  explicit Again(std::function<void()> enqueue) : enqueue_(std::move(enqueue)) {}
+  explicit EagerGraph(std::function<void()> enqueue) : enqueue_(std::move(enqueue)) {}
   void launch() override { enqueue_(); }
   std::size_t nodes() const override { return 0; }
 
@@ -15,16 +15,16 @@ class Again final : public CapturedGraph {
   std::function<void()> enqueue_;
 };
 
-class Unrecorded final : public Device {
+class EagerDevice final : public Device {
  public:
-  explicit Unrecorded(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  explicit EagerDevice(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
-  Prepared prepare(const Kernel& row, const NodeView& node) override {
-    return device_->prepare(row, node);
+  Prepared prepare(const Kernel& kernel, const NodeView& node) override {
+    return device_->prepare(kernel, node);
   }
   void synchronize() override { device_->synchronize(); }
   std::unique_ptr<CapturedGraph> capture(const std::function<void()>& enqueue) override {
-    return std::make_unique<Again>(enqueue);
+    return std::make_unique<EagerGraph>(enqueue);
   }
   std::unique_ptr<Event> make_event() override { return device_->make_event(); }
 
@@ -35,7 +35,7 @@ class Unrecorded final : public Device {
 }  // namespace
 
 std::shared_ptr<Device> eager_device(std::shared_ptr<Device> device) {
-  return std::make_shared<Unrecorded>(std::move(device));
+  return std::make_shared<EagerDevice>(std::move(device));
 }
 
 }  // namespace halfstep::backend

@@ -38,7 +38,7 @@ struct NodeView {
     require(inputs_[i].producer != nullptr, "input {} of {} is not known", i, node.op);
     return *inputs_[i].producer;
   }
-  bool is_made_by(std::size_t i, graph::OpHandle op) const {
+  bool is_produced_by(std::size_t i, graph::OpHandle op) const {
     return inputs_[i].producer != nullptr && inputs_[i].producer->is(op);
   }
   /// The integers of input `i` when it is a Const, else nothing.
@@ -50,7 +50,7 @@ struct NodeView {
   std::vector<graph::OpInput> inputs_;
 };
 
-/// Yes, or a short reason for the refusal ("K is not a multiple of 32").
+/// The answer of a kernel: yes, or a short reason for no ("K is not a multiple of 32").
 struct Accepts {
   std::string refusal;
 
@@ -109,13 +109,13 @@ struct Kernel {
   Prepared (*prepare)(const NodeView& node, const Capabilities& capabilities) = nullptr;
   /// Bit i: output 0 may share the memory of input i (elementwise, same shape and element size).
   unsigned inplace = 0;
-  /// Plain loops: the reference that other kernels are tested against; their existence does not
-  /// make an op preferable.
+  /// Plain loops, against which other kernels are tested. A pass does not fuse ops into an op that
+  /// only a reference kernel runs.
   bool reference = false;
   /// Converts whole 16-bit operands to float32, computes on these and rounds the result: the op in
   /// float32 between casts has the same bits.
   bool widens = false;
-  /// Of float32, and faster than a kernel that packs and widens 16-bit operands.
+  /// A float32 kernel that is faster than one that packs and widens 16-bit operands.
   bool beats_packing = false;
 };
 

@@ -27,7 +27,7 @@ class HostMemory final : public Memory {
   std::byte* allocate(std::size_t bytes) override { return allocate_zeroed(bytes); }
   void release(std::byte* address) noexcept override { release_zeroed(address); }
   std::size_t alignment() const override { return AlignedBuffer::k_alignment; }
-  std::uint64_t left() const override { return available_memory_bytes(); }
+  std::uint64_t available_bytes() const override { return available_memory_bytes(); }
   bool is_host() const override { return true; }
   void upload(const void* host, void* address, std::size_t bytes) override {
     copy(host, address, bytes);

@@ -1,5 +1,5 @@
 #pragma once
-// The memory of a backend's tensors: the host's, or a device's own.
+// The memory of a backend's tensors: host memory, or the memory of a device.
 
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +36,7 @@ class Memory {
   /// Alignment of allocate(), and of each tensor inside a block.
   virtual std::size_t alignment() const = 0;
   /// Bytes that can still be allocated.
-  virtual std::uint64_t left() const = 0;
+  virtual std::uint64_t available_bytes() const = 0;
   virtual MemoryPeak peak() const { return {}; }
 
   /// True when the host can access its addresses; then no copies are needed.

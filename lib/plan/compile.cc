@@ -13,24 +13,23 @@ using graph::Value;
 
 /// Fills an int or float constant from the node's `value`: one element for all, or one each.
 void fill_constant(const Node& node, const TensorView& view) {
-  const graph::AttrValue* value = node.attrs.find("value");
-  require(value != nullptr, "{} has no value", node.name);
-  std::vector<double> numbers;
-  if (const auto* integers = std::get_if<std::vector<std::int64_t>>(value)) {
-    numbers.assign(integers->begin(), integers->end());
-  } else if (const auto* reals = std::get_if<std::vector<double>>(value)) {
-    numbers = *reals;
+  const graph::AttrValue* attr = node.attrs.find("value");
+  require(attr != nullptr, "{} has no value", node.name);
+  std::vector<double> values;
+  if (const auto* integers = std::get_if<std::vector<std::int64_t>>(attr)) {
+    values.assign(integers->begin(), integers->end());
+  } else if (const auto* reals = std::get_if<std::vector<double>>(attr)) {
+    values = *reals;
   }
   const std::int64_t n = view.elements();
-  require(numbers.size() == 1 || static_cast<std::int64_t>(numbers.size()) == n,
+  require(values.size() == 1 || static_cast<std::int64_t>(values.size()) == n,
           "{} has {} values for {} elements",
           node.name,
-          numbers.size(),
+          values.size(),
           n);
   Tensor source(DType::float64, view.shape);
   for (std::int64_t i = 0; i < n; ++i) {
-    source.as<double>()[i] =
-        numbers.size() == 1 ? numbers[0] : numbers[static_cast<std::size_t>(i)];
+    source.as<double>()[i] = values.size() == 1 ? values[0] : values[static_cast<std::size_t>(i)];
   }
   convert(source.view(), view);
 }
@@ -47,10 +46,10 @@ class Compiler {
 
   std::unique_ptr<Plan::Impl> finish() {
     for (int id = 0; id < impl_->graph.size(); ++id) add(id);
-    make_constants();
-    lay_out();
+    store_constants();
+    assign_offsets();
     find_segments();
-    find_written();
+    find_written_variables();
     return std::move(impl_);
   }
 
@@ -72,12 +71,12 @@ class Compiler {
     return impl_->slots.size() - 1;
   }
 
-  static Slot slot_for(Slot::Home home, const graph::TensorType& type) {
-    return {home, {type.dtype, type.shape, nullptr}, 0, ""};
+  static Slot slot_for(Slot::Storage storage, const graph::TensorType& type) {
+    return {storage, {type.dtype, type.shape, nullptr}, 0, ""};
   }
 
   std::size_t new_arena_slot(const graph::TensorType& type, int first) {
-    const std::size_t slot = new_slot(slot_for(Slot::Home::arena, type), first);
+    const std::size_t slot = new_slot(slot_for(Slot::Storage::arena, type), first);
     blocks_[block_of_slot_[slot]].bytes = impl_->slots[slot].view.bytes();
     return slot;
   }
@@ -88,7 +87,7 @@ class Compiler {
     alias.view = {type.dtype, type.shape, nullptr};
     impl_->slots.push_back(std::move(alias));
     block_of_slot_.push_back(block_of_slot_[slot]);
-    root_of_slot_.push_back({impl_->slots.size() - 1, slot});
+    alias_targets_.push_back({impl_->slots.size() - 1, slot});
     return impl_->slots.size() - 1;
   }
 
@@ -99,17 +98,18 @@ class Compiler {
     block.last = std::max(block.last, it == last_use_.end() ? value.node : it->second);
   }
 
-  bool special(int id) {
+  /// Handles ops without a launch: variables, their reads, constants and inputs.
+  bool add_without_launch(int id) {
     const Node& node = impl_->graph.node(id);
     const Value value{id, 0};
     if (node.is(graph::ops::k_var_handle_op)) {
-      Slot slot = slot_for(Slot::Home::variable, graph::ops::variable_type(node));
+      Slot slot = slot_for(Slot::Storage::variable, graph::ops::variable_type(node));
       slot.variable = node.attrs.get<std::string>("shared_name");
       assign(value, new_slot(std::move(slot), id));
     } else if (node.is(graph::ops::k_read_variable_op)) {
       impl_->slot_of[value] = impl_->slot_of.at(node.inputs[0]);
     } else if (node.is(graph::ops::k_const)) {
-      assign(value, new_slot(slot_for(Slot::Home::constant, node.outputs[0]), id));
+      assign(value, new_slot(slot_for(Slot::Storage::constant, node.outputs[0]), id));
       constants_.push_back(id);
     } else if (node.is(graph::ops::k_placeholder)) {
       last_use_[value] = k_forever;  // the host may read the memory it wrote
@@ -121,15 +121,15 @@ class Compiler {
     return true;
   }
 
-  /// The input whose memory output 0 may reuse, or -1.
-  int takes_over(const backend::Kernel& kernel, int id) {
+  /// The input in whose memory the kernel can store output 0, or -1.
+  int inplace_input(const backend::Kernel& kernel, int id) {
     const Node& node = impl_->graph.node(id);
     for (std::size_t i = 0; i < node.inputs.size() && i < 32; ++i) {
       if (((kernel.inplace >> i) & 1U) == 0 || node.outputs.empty()) continue;
       const std::size_t slot = impl_->slot_of.at(node.inputs[i]);
       const Slot& memory = impl_->slots[slot];
       const TensorView out{node.outputs[0].dtype, node.outputs[0].shape, nullptr};
-      if (memory.home != Slot::Home::arena || memory.view.shape != out.shape ||
+      if (memory.storage != Slot::Storage::arena || memory.view.shape != out.shape ||
           memory.view.bytes() != out.bytes()) {
         continue;
       }
@@ -163,7 +163,7 @@ class Compiler {
   }
 
   void add(int id) {
-    if (special(id)) return;
+    if (add_without_launch(id)) return;
     const Node& node = impl_->graph.node(id);
     const backend::NodeView view{impl_->graph, node};
     const backend::Choice choice = backend::choose(backend_, view);
@@ -178,20 +178,20 @@ class Compiler {
       return;
     }
 
-    Step step;
-    step.node = id;
+    PlannedLaunch launch;
+    launch.node = id;
     if (node.is(graph::ops::k_packed_variable, graph::ops::k_cast_variable)) {
       const Attrs& variable = impl_->graph.node(node.inputs[0].node).attrs;
       const std::string& source = variable.get<std::string>("shared_name");
-      Slot slot = slot_for(Slot::Home::derived, node.outputs[0]);
+      Slot slot = slot_for(Slot::Storage::derived, node.outputs[0]);
       slot.variable = derived_name(source, node);
       assign({id, 0}, new_slot(std::move(slot), id));
-      step.out_slots.push_back(impl_->slot_of.at({id, 0}));
-      connect(step, view, kernel);
-      impl_->refreshes.push_back({std::move(step), source, {}});
+      launch.out_slots.push_back(impl_->slot_of.at({id, 0}));
+      connect(launch, view, kernel);
+      impl_->refreshes.push_back({std::move(launch), source, {}});
       return;
     }
-    const int source = takes_over(kernel, id);
+    const int source = inplace_input(kernel, id);
     for (int port = 0; port < static_cast<int>(node.outputs.size()); ++port) {
       const graph::TensorType& type = node.outputs[static_cast<std::size_t>(port)];
       const std::size_t slot =
@@ -199,29 +199,31 @@ class Compiler {
               ? new_alias(impl_->slot_of.at(node.inputs[static_cast<std::size_t>(source)]), type)
               : new_arena_slot(type, id);
       assign({id, port}, slot);
-      step.out_slots.push_back(slot);
+      launch.out_slots.push_back(slot);
     }
     workspaces_.push_back(blocks_.size());
-    blocks_.push_back({id, id, connect(step, view, kernel)});
-    impl_->kernels.back().algorithm = step.launch->algorithm();
-    impl_->steps.push_back(std::move(step));
+    blocks_.push_back({id, id, connect(launch, view, kernel)});
+    impl_->kernels.back().algorithm = launch.prepared->algorithm();
+    impl_->launches.push_back(std::move(launch));
   }
 
-  /// Sets the inputs, views and launch of a step; returns the bytes of workspace it needs.
-  std::size_t connect(Step& step, const backend::NodeView& view, const backend::Kernel& kernel) {
+  /// Sets the inputs, the views and the kernel of a launch; returns its workspace in bytes.
+  std::size_t connect(PlannedLaunch& launch,
+                      const backend::NodeView& view,
+                      const backend::Kernel& kernel) {
     for (const Value& input : view.node.inputs) {
-      step.in_slots.push_back(impl_->slot_of.at(input));
+      launch.in_slots.push_back(impl_->slot_of.at(input));
     }
-    for (std::size_t s : step.in_slots) step.in.push_back(impl_->slots[s].view);
-    for (std::size_t s : step.out_slots) step.out.push_back(impl_->slots[s].view);
+    for (std::size_t s : launch.in_slots) launch.in.push_back(impl_->slots[s].view);
+    for (std::size_t s : launch.out_slots) launch.out.push_back(impl_->slots[s].view);
     backend::Prepared prepared = backend_.prepare(kernel, view);
-    step.launch = std::move(prepared.launch);
+    launch.prepared = std::move(prepared.launch);
     return prepared.workspace_bytes;
   }
 
-  /// Equal for all plans that cast a variable to the same dtype, or pack it in the same dtype for
-  /// the same operand. The number of parts is not in it: State::derived() throws where that
-  /// differs.
+  /// The name is equal for all plans that cast a variable to the same dtype, or pack it in the same
+  /// dtype for the same operand. It does not hold the number of parts: State::derived() throws if
+  /// that differs.
   static std::string derived_name(const std::string& variable, const Node& node) {
     if (node.is(graph::ops::k_cast_variable)) {
       const auto columns = node.attrs.get<std::int64_t>("columns");
@@ -238,10 +240,10 @@ class Compiler {
                        packing.get<bool>("transpose") ? ", transposed" : "");
   }
 
-  void find_written() {
+  void find_written_variables() {
     const Graph& graph = impl_->graph;
-    for (const Step& step : impl_->steps) {
-      const Node& node = graph.node(step.node);
+    for (const PlannedLaunch& launch : impl_->launches) {
+      const Node& node = graph.node(launch.node);
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         if (graph.type(node.inputs[i]).dtype != DType::resource) continue;
         const std::string& variable =
@@ -251,7 +253,7 @@ class Compiler {
     }
   }
 
-  void make_constants() {
+  void store_constants() {
     const std::size_t alignment = impl_->memory->alignment();
     std::size_t bytes = 0;
     for (int id : constants_) {
@@ -268,25 +270,25 @@ class Compiler {
           host.view().data, impl_->constants.data() + slot.offset, slot.view.bytes());
     }
     // Aliases of constants were created before their offsets were known.
-    for (const auto& [alias, root] : root_of_slot_)
-      impl_->slots[alias].offset = impl_->slots[root].offset;
+    for (const auto& [alias, target] : alias_targets_)
+      impl_->slots[alias].offset = impl_->slots[target].offset;
   }
 
-  void lay_out() {
-    const Layout layout = place(blocks_, backend_.memory->alignment());
+  void assign_offsets() {
+    const Layout layout = assign_offsets_by_lifetime(blocks_, backend_.memory->alignment());
     impl_->arena_bytes = layout.bytes;
     for (std::size_t i = 0; i < impl_->slots.size(); ++i) {
-      if (impl_->slots[i].home != Slot::Home::arena) continue;
+      if (impl_->slots[i].storage != Slot::Storage::arena) continue;
       impl_->slots[i].offset = layout.offsets[block_of_slot_[i]];
     }
-    for (std::size_t i = 0; i < impl_->steps.size(); ++i) {
-      impl_->steps[i].workspace_offset = layout.offsets[workspaces_[i]];
+    for (std::size_t i = 0; i < impl_->launches.size(); ++i) {
+      impl_->launches[i].workspace_offset = layout.offsets[workspaces_[i]];
     }
   }
 
   void find_segments() {
-    for (std::size_t i = 0; i < impl_->steps.size(); ++i) {
-      const graph::Phase phase = impl_->graph.node(impl_->steps[i].node).origin.phase;
+    for (std::size_t i = 0; i < impl_->launches.size(); ++i) {
+      const graph::Phase phase = impl_->graph.node(impl_->launches[i].node).origin.phase;
       if (impl_->segments.empty() || impl_->segments.back().phase != phase) {
         impl_->segments.push_back({phase, i, i});
       }
@@ -299,8 +301,8 @@ class Compiler {
   std::map<Value, int> last_use_;
   std::vector<Lifetime> blocks_;
   std::vector<std::size_t> block_of_slot_;
-  std::vector<std::pair<std::size_t, std::size_t>> root_of_slot_;
-  std::vector<std::size_t> workspaces_;  // per step
+  std::vector<std::pair<std::size_t, std::size_t>> alias_targets_;
+  std::vector<std::size_t> workspaces_;  // block of each launch
   std::vector<int> constants_;
 };
 

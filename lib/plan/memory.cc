@@ -5,7 +5,7 @@
 
 namespace halfstep::plan {
 
-Layout place(std::span<const Lifetime> blocks, std::size_t alignment) {
+Layout assign_offsets_by_lifetime(std::span<const Lifetime> blocks, std::size_t alignment) {
   std::vector<std::size_t> order(blocks.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {

@@ -7,7 +7,7 @@
 
 namespace halfstep::plan {
 
-/// The least multiple of `alignment` that is at least `bytes`.
+/// `bytes` rounded up to a multiple of `alignment`.
 constexpr std::size_t aligned(std::size_t bytes, std::size_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
@@ -26,6 +26,6 @@ struct Layout {
 
 /// Assigns offsets so that blocks live at the same time never overlap: largest first, each at the
 /// lowest offset that fits. `Layout::bytes` is at least the peak of live bytes.
-Layout place(std::span<const Lifetime> blocks, std::size_t alignment = 64);
+Layout assign_offsets_by_lifetime(std::span<const Lifetime> blocks, std::size_t alignment = 64);
 
 }  // namespace halfstep::plan

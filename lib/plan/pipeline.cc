@@ -16,7 +16,7 @@ using graph::Node;
 
 namespace {
 
-/// The kernel, no plain loops, that would run an op; nullptr without one.
+/// The kernel that would run an op; nullptr without one and for a reference kernel.
 const backend::Kernel* kernel(const backend::Backend& backend, const backend::NodeView& op) {
   const backend::Kernel* kernel = backend::choose(backend, op).kernel;
   return kernel != nullptr && !kernel->reference ? kernel : nullptr;
@@ -45,7 +45,7 @@ passes::Target target_of(const backend::Backend& backend, const Lowering& loweri
   };
   target.float16_products = lowering.float16_products;
   if (backend.capabilities.compute_capability > 0) {
-    // On a GPU launches cost more than the scores of a block that is not full.
+    // On a GPU a partly filled block of scores costs less than the launches of the unfused chain.
     target.attention_block = 1;
     // Tensor cores read rows at multiples of 16 bytes.
     target.row_multiple = 8;
@@ -232,7 +232,7 @@ std::vector<std::string> names() {
   return names;
 }
 
-void tell(const PassOptions& options, const PassRun& run) {
+void notify(const PassOptions& options, const PassRun& run) {
   if (options.observer) options.observer(run);
 }
 
@@ -281,21 +281,21 @@ Prepared build_step(const nn::StepSpec& step_spec,
       if (purpose != nn::Purpose::train) continue;
       if (!skipped) (*train)(step);
       // These passes only append nodes.
-      tell(options, {pass, before, step.graph, step.graph.size() != before, skipped});
+      notify(options, {pass, before, step.graph, step.graph.size() != before, skipped});
     } else if (const auto* rewrite = std::get_if<Pass::Precision>(&pass.run)) {
-      const Graph given = options.observer ? step.graph : Graph{};
+      const Graph original = options.observer ? step.graph : Graph{};
       if (skipped) {
         prepared.rewrite.nodes_total = before;
         prepared.graph = std::move(step.graph);
       } else {
         prepared = (*rewrite)(std::move(step.graph), spec);
       }
-      tell(options,
-           {pass,
-            before,
-            prepared.graph,
-            options.observer && !same(given, prepared.graph),
-            skipped});
+      notify(options,
+             {pass,
+              before,
+              prepared.graph,
+              options.observer && !same(original, prepared.graph),
+              skipped});
     }
   }
   return prepared;
@@ -310,7 +310,7 @@ Lowered lower(const Graph& graph, const backend::Backend& backend, const Lowerin
     if (run == nullptr) continue;
     const int before = lowered.graph.size();
     if ((pass.hides_values && !lowering.hides_values) || lowering.passes.skip.contains(pass.name)) {
-      tell(lowering.passes, {pass, before, lowered.graph, false, true});
+      notify(lowering.passes, {pass, before, lowered.graph, false, true});
       continue;
     }
     Graph after = (*run)(lowered.graph, target);
@@ -318,7 +318,7 @@ Lowered lower(const Graph& graph, const backend::Backend& backend, const Lowerin
     const bool changed = !same(lowered.graph, after);
     lowered.graph = std::move(after);
     if (pass.hides_values && changed) lowered.hides_values = true;
-    tell(lowering.passes, {pass, before, lowered.graph, changed, false});
+    notify(lowering.passes, {pass, before, lowered.graph, changed, false});
   }
   return lowered;
 }

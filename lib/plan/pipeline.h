@@ -34,10 +34,10 @@ struct Pass {
   std::string_view name;
   std::variant<Training, Precision, Lowering> run;
   std::string_view reason;  ///< for the pass, and for its position
-  /// Leaves out values of the graph, or has them in packed form only, so that Plan::trace() cannot
+  /// Removes values of the graph or keeps them in packed form only, so that Plan::trace() cannot
   /// show them.
   bool hides_values = false;
-  /// The weights after a step have the same bits without it. Other passes round at other points.
+  /// The weights after a step have the same bits with and without the pass.
   bool exact = true;
   std::string_view required = {};  ///< why no step can do without it; "" when it may be skipped
 
@@ -61,7 +61,7 @@ struct PassRun {
 };
 
 struct PassOptions {
-  std::set<std::string, std::less<>> skip;  ///< names of passes to leave out
+  std::set<std::string, std::less<>> skip;  ///< names of passes to skip
   std::function<void(const PassRun&)> observer = {};
 };
 

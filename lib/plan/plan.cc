@@ -72,20 +72,20 @@ void Plan::bind(State& state, const Arena& arena) {
           "an arena of {} bytes for a plan of {}",
           arena.bytes(),
           impl_->arena_bytes);
-  for (Refresh& r : impl_->refreshes) {
-    const Slot& slot = impl_->slots[r.step.out_slots[0]];
+  for (DerivedRefresh& r : impl_->refreshes) {
+    const Slot& slot = impl_->slots[r.launch.out_slots[0]];
     r.derived = &state.derived(slot.variable, r.source, slot.view.bytes());
   }
-  for (Written& w : impl_->written) w.version = &state.version(w.name);
+  for (WrittenVariable& w : impl_->written) w.version = &state.version(w.name);
   for (Slot& slot : impl_->slots) {
-    switch (slot.home) {
-      case Slot::Home::arena:
+    switch (slot.storage) {
+      case Slot::Storage::arena:
         slot.view.data = arena.data() + slot.offset;
         break;
-      case Slot::Home::constant:
+      case Slot::Storage::constant:
         slot.view.data = impl_->constants.data() + slot.offset;
         break;
-      case Slot::Home::variable: {
+      case Slot::Storage::variable: {
         const TensorView variable = state.view(slot.variable);
         require(variable.dtype == slot.view.dtype && variable.elements() == slot.view.elements(),
                 "variable '{}' is {} {}, the plan wants {} {}",
@@ -97,16 +97,16 @@ void Plan::bind(State& state, const Arena& arena) {
         slot.view.data = variable.data;
         break;
       }
-      case Slot::Home::derived:
+      case Slot::Storage::derived:
         slot.view.data = state.derived(slot.variable).buffer.data();
         break;
     }
   }
-  for (Step& step : impl_->steps) {
-    impl_->connect(step);
-    step.workspace = arena.data() + step.workspace_offset;
+  for (PlannedLaunch& launch : impl_->launches) {
+    impl_->connect(launch);
+    launch.workspace = arena.data() + launch.workspace_offset;
   }
-  for (Refresh& r : impl_->refreshes) impl_->connect(r.step);
+  for (DerivedRefresh& r : impl_->refreshes) impl_->connect(r.launch);
 }
 
 TensorView Plan::input(std::string_view name) const {
@@ -148,19 +148,20 @@ void Plan::run() {
   } else {
     impl_->launch_all();
   }
-  impl_->note_written();
+  impl_->mark_written();
 }
 
 void Plan::enqueue(bool scaled) { impl_->launch_all(scaled ? 1 : 0); }
 
 std::optional<Plan::Scaled> Plan::scaled(std::string_view input) const {
   const auto found = scaled_input(impl_->graph, input);
-  if (!found || impl_->steps.empty() || impl_->steps[0].node != found->node) return std::nullopt;
-  return Scaled{impl_->steps[0].out[0], found->scale};
+  if (!found || impl_->launches.empty() || impl_->launches[0].node != found->node)
+    return std::nullopt;
+  return Scaled{impl_->launches[0].out[0], found->scale};
 }
 
 void Plan::refresh() { impl_->refresh(); }
-void Plan::note_written() { impl_->note_written(); }
+void Plan::mark_written() { impl_->mark_written(); }
 
 void Plan::run(PhaseSeconds& seconds) {
   if (impl_->device) return run();
@@ -168,22 +169,22 @@ void Plan::run(PhaseSeconds& seconds) {
   impl_->refresh();
   Clock::time_point begin = Clock::now();
   for (const Segment& segment : impl_->segments) {
-    for (std::size_t i = segment.first; i < segment.last; ++i) impl_->steps[i].run();
+    for (std::size_t i = segment.first; i < segment.last; ++i) impl_->launches[i].run();
     const Clock::time_point end = Clock::now();
     seconds[static_cast<std::size_t>(segment.phase)] +=
         std::chrono::duration<double>(end - begin).count();
     begin = end;
   }
-  impl_->note_written();
+  impl_->mark_written();
 }
 
 void Plan::trace(const Observer& observer) {
   impl_->refresh();
-  for (Step& step : impl_->steps) {
-    const graph::Node& node = impl_->graph.node(step.node);
+  for (PlannedLaunch& launch : impl_->launches) {
+    const graph::Node& node = impl_->graph.node(launch.node);
     if (node.origin.phase == graph::Phase::update) continue;
-    step.run();
-    observer(node, step.in, step.out);
+    launch.run();
+    observer(node, launch.in, launch.out);
   }
 }
 
@@ -192,15 +193,15 @@ void Plan::profile(std::span<double> seconds) {
   impl_->refresh();
   if (impl_->device) {
     impl_->profile_device(seconds);
-    return impl_->note_written();
+    return impl_->mark_written();
   }
-  for (Step& step : impl_->steps) {
+  for (PlannedLaunch& launch : impl_->launches) {
     const Clock::time_point start = Clock::now();
-    step.run();
-    seconds[static_cast<std::size_t>(step.node)] +=
+    launch.run();
+    seconds[static_cast<std::size_t>(launch.node)] +=
         std::chrono::duration<double>(Clock::now() - start).count();
   }
-  impl_->note_written();
+  impl_->mark_written();
 }
 
 }  // namespace halfstep::plan

@@ -21,13 +21,14 @@ namespace halfstep::plan {
 /// Seconds of one step by Phase of its launches.
 using PhaseSeconds = std::array<double, 8>;
 
-/// A launch that only converts and scales an input that nothing else reads: float32(x) * scale in
-/// float32, rounded to the dtype of the result.
+/// A launch that is the only reader of an input and only converts and scales it: float32(x) * scale
+/// in float32, rounded to the dtype of the result.
 struct ScaledInput {
   int node = -1;
   double scale = 1;
 };
-/// The launch of a lowered graph that scales its input `name` of uint8, which no other reads.
+/// The launch of a lowered graph that scales its uint8 input `name`; none if there is no such input
+/// or launch.
 std::optional<ScaledInput> scaled_input(const graph::Graph& graph, std::string_view name);
 
 /// Called after each launch. An output may alias an input without further uses; an input whose size
@@ -36,12 +37,12 @@ using Observer = std::function<void(const graph::Node& node,
                                     std::span<const TensorView> inputs,
                                     std::span<const TensorView> outputs)>;
 
-/// The kernel chosen for a node, and why preferred ones refused.
+/// The kernel chosen for a node, and why kernels preferred to it refused.
 struct KernelChoice {
   int node = -1;
   std::string kernel;  ///< "" for nodes without a launch
   std::vector<std::pair<std::string, std::string>> refused;
-  std::optional<backend::Algorithm> algorithm = {};  ///< that a library chose
+  std::optional<backend::Algorithm> algorithm = {};  ///< chosen by a library
 };
 
 /// The memory shared by all plans of a run; grows to the largest need before the first step.
@@ -71,7 +72,7 @@ class Plan {
   std::span<const KernelChoice> kernels() const;
   /// Bytes of the arena this plan needs, workspaces included.
   std::size_t arena_bytes() const;
-  /// Bytes of the plan's own constants.
+  /// Bytes of the plan's constants.
   std::size_t constant_bytes() const;
   /// Whether lowering removed values or keeps them in packed form only, so that trace() cannot show
   /// them.
@@ -106,8 +107,8 @@ class Plan {
   /// Runs one step. Asynchronous on a device: from the second call on, launches the captured graph.
   void run();
   /// Enqueues the launches of one step, for a captured graph that includes further launches; call
-  /// refresh() before such a graph is launched. `scaled`: without the launch of scaled(), whose
-  /// result is there already.
+  /// refresh() before such a graph is launched. `scaled`: skips the launch of scaled(), whose
+  /// result the caller has written.
   void enqueue(bool scaled = false);
   /// The result of scaled_input() and its scale, for launches that gather and scale an input in one
   /// pass over it.
@@ -118,8 +119,8 @@ class Plan {
   std::optional<Scaled> scaled(std::string_view input) const;
   /// Recomputes copies derived from variables that something other than this plan has written.
   void refresh();
-  /// Tells the state that such a graph was launched: its copies follow the variables.
-  void note_written();
+  /// Marks the variables of this plan as written, after such a graph was launched.
+  void mark_written();
   /// Runs one step and adds the seconds of each phase to `seconds`; a device does not report them.
   void run(PhaseSeconds& seconds);
   /// Runs one step and calls `observer` after each launch, with tensors in the backend's memory, in

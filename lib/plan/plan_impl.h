@@ -14,33 +14,34 @@ namespace halfstep::plan {
 
 /// A memory range with dtype and shape; several values may share one (aliases).
 struct Slot {
-  enum class Home { arena, constant, variable, derived };
-  Home home = Home::arena;
+  enum class Storage { arena, constant, variable, derived };
+  Storage storage = Storage::arena;
   TensorView view;
   std::size_t offset = 0;
   std::string variable;  ///< or the name of the copy derived from it
 };
 
-struct Step {
+/// A launch of the plan: its kernel, with the slots and views of its tensors.
+struct PlannedLaunch {
   int node = -1;
-  std::unique_ptr<backend::Launch> launch;
+  std::unique_ptr<backend::Launch> prepared;
   std::vector<std::size_t> in_slots, out_slots;
   std::vector<TensorView> in, out;
   std::size_t workspace_offset = 0;
   std::byte* workspace = nullptr;
 
-  void run() const { launch->run({in, out, workspace}); }
+  void run() const { prepared->run({in, out, workspace}); }
 };
 
-/// Recomputes a copy derived from a variable.
-struct Refresh {
-  Step step;
+/// The launch that recomputes a copy derived from a variable.
+struct DerivedRefresh {
+  PlannedLaunch launch;
   std::string source;
   State::Derived* derived = nullptr;
 };
 
 /// A variable that the plan writes.
-struct Written {
+struct WrittenVariable {
   std::string name;
   std::uint64_t* version = nullptr;
 };
@@ -65,66 +66,68 @@ struct Plan::Impl {
   std::unique_ptr<backend::CapturedGraph> profiled;     ///< like `captured`, with the events
   std::vector<Slot> slots;
   std::map<graph::Value, std::size_t> slot_of;
-  std::vector<Step> steps;
+  std::vector<PlannedLaunch> launches;
   std::vector<Segment> segments;
-  std::vector<Refresh> refreshes;
-  std::vector<Written> written;
+  std::vector<DerivedRefresh> refreshes;
+  std::vector<WrittenVariable> written;
   backend::Buffer constants;
   std::size_t arena_bytes = 0;
 
   /// Sets the addresses of the views of a launch to those of its slots.
-  void connect(Step& step) const {
-    for (std::size_t i = 0; i < step.in_slots.size(); ++i) {
-      step.in[i].data = slots[step.in_slots[i]].view.data;
+  void connect(PlannedLaunch& launch) const {
+    for (std::size_t i = 0; i < launch.in_slots.size(); ++i) {
+      launch.in[i].data = slots[launch.in_slots[i]].view.data;
     }
-    for (std::size_t i = 0; i < step.out_slots.size(); ++i) {
-      step.out[i].data = slots[step.out_slots[i]].view.data;
+    for (std::size_t i = 0; i < launch.out_slots.size(); ++i) {
+      launch.out[i].data = slots[launch.out_slots[i]].view.data;
     }
   }
 
-  /// Before a step: recomputes derived copies that are older than their variables.
+  /// Recomputes derived copies that are older than their variables, before a step.
   void refresh() {
-    for (Refresh& r : refreshes) {
-      if (r.derived->made_from == *r.derived->version) continue;
-      r.step.run();
-      r.derived->made_from = *r.derived->version;
+    for (DerivedRefresh& r : refreshes) {
+      if (r.derived->source_version == *r.derived->version) continue;
+      r.launch.run();
+      r.derived->source_version = *r.derived->version;
     }
   }
-  void note_written() {
-    for (const Written& w : written) ++*w.version;
-    // The updates of this plan have written the derived copies, too.
-    for (const Refresh& r : refreshes) r.derived->made_from = *r.derived->version;
+  void mark_written() {
+    for (const WrittenVariable& w : written) ++*w.version;
+    // The updates of this plan also wrote the derived copies.
+    for (const DerivedRefresh& r : refreshes) r.derived->source_version = *r.derived->version;
   }
 
   void launch_all(std::size_t first = 0) {
-    for (std::size_t i = first; i < steps.size(); ++i) steps[i].run();
+    for (std::size_t i = first; i < launches.size(); ++i) launches[i].run();
   }
 
   /// Enqueues all launches: the first time eagerly, since a device then loads kernels and
-  /// libraries, which cannot be captured; later as `step`, a captured graph.
+  /// libraries, which cannot be captured; later as the captured graph `captured_step`.
   template <class Enqueue>
-  void launch_captured(std::unique_ptr<backend::CapturedGraph>& step, const Enqueue& enqueue) {
+  void launch_captured(std::unique_ptr<backend::CapturedGraph>& captured_step,
+                       const Enqueue& enqueue) {
     if (!warm) {
       enqueue();
       warm = true;
       return;
     }
-    if (!step) step = device->capture(enqueue);
-    step->launch();
+    if (!captured_step) captured_step = device->capture(enqueue);
+    captured_step->launch();
   }
 
   void profile_device(std::span<double> seconds) {
-    while (events.size() <= steps.size()) events.push_back(device->make_event());
+    while (events.size() <= launches.size()) events.push_back(device->make_event());
     launch_captured(profiled, [this] {
       events[0]->record();
-      for (std::size_t i = 0; i < steps.size(); ++i) {
-        steps[i].run();
+      for (std::size_t i = 0; i < launches.size(); ++i) {
+        launches[i].run();
         events[i + 1]->record();
       }
     });
     device->synchronize();
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      seconds[static_cast<std::size_t>(steps[i].node)] += events[i + 1]->seconds_since(*events[i]);
+    for (std::size_t i = 0; i < launches.size(); ++i) {
+      seconds[static_cast<std::size_t>(launches[i].node)] +=
+          events[i + 1]->seconds_since(*events[i]);
     }
   }
 

@@ -52,13 +52,14 @@ std::vector<std::string> describe(const std::vector<precision::ListEdits>& round
   return texts;
 }
 
-/// The decisions about `given`; their reasons are stored in the nodes of the rewritten graph.
-std::vector<RewriteDecision> decisions(const graph::Graph& given,
+/// The decisions about the ops of `original`; their reasons are stored in the nodes of the
+/// rewritten graph.
+std::vector<RewriteDecision> decisions(const graph::Graph& original,
                                        precision::RewriteResult& result,
                                        const precision::OpLists& lists) {
   std::vector<RewriteDecision> decisions;
   for (const precision::PaintedVertex& vertex : result.paint) {
-    const graph::Node& node = given.node(vertex.node);
+    const graph::Node& node = original.node(vertex.node);
     RewriteDecision d;
     d.node = node.name;
     d.op = node.listed_op();
@@ -70,7 +71,7 @@ std::vector<RewriteDecision> decisions(const graph::Graph& given,
     d.reason = vertex.reason;
     if (vertex.cause >= 0) {
       const auto cause = static_cast<std::size_t>(vertex.cause);
-      d.cause = given.node(result.paint[cause].node).name;
+      d.cause = original.node(result.paint[cause].node).name;
     }
     const int moved = result.nodes[static_cast<std::size_t>(vertex.node)];
     if (vertex.attr == "T" || result.graph.node(moved).origin.reason.empty()) {
@@ -98,18 +99,18 @@ void add(std::vector<Problem>& problems, std::vector<config::Warning>& warnings)
 void add_tensorflow_variables(const config::PrecisionSpec& spec,
                               precision::RewriteOptions& options,
                               std::vector<config::Warning>& warnings) {
-  const precision::Level given = options.level;
+  const precision::Level configured = options.level;
   std::vector<Problem> problems = precision::apply_tensorflow_variables(
       [&](const std::string& name) {
         const auto it = spec.tensorflow_variables.find(name);
         return it == spec.tensorflow_variables.end() ? std::nullopt : std::optional(it->second);
       },
       options);
-  if (spec.level) options.level = given;
+  if (spec.level) options.level = configured;
   add(problems, warnings);
 }
 
-/// Errors: UserError(config) at `where` for an op that cannot have the dtype that it was given.
+/// Errors: UserError(config) at `where` for an op that does not allow the dtype set by the rewrite.
 void check_converted(const graph::Graph& graph,
                      DType target,
                      const Where& where,

@@ -46,8 +46,8 @@ double draw(const graph::Initializer& init, RandomStream& random) {
   return init.a + init.b * z;
 }
 
-/// The vectors of `x`, contiguous, made orthonormal in their order by the modified Gram-Schmidt
-/// process; twice, since once leaves errors of the square of the matrix's condition.
+/// Makes the contiguous vectors of `x` orthonormal by the modified Gram-Schmidt process. Runs it
+/// twice, since the error after one pass grows with the square of the matrix's condition number.
 void orthonormalize(std::vector<double>& x, std::int64_t vectors, std::int64_t length) {
   const auto vector = [&](std::int64_t i) { return x.data() + i * length; };
   const auto dot = [&](const double* a, const double* b) {
@@ -69,8 +69,8 @@ void orthonormalize(std::vector<double>& x, std::int64_t vectors, std::int64_t l
   }
 }
 
-/// A random matrix of `shape` whose rows (where there are fewer of them) or columns are orthonormal
-/// times `gain`; all axes but the last one are rows. Source: Saxe et al. 2014.
+/// Fills `values` with a random matrix whose rows (if there are fewer of them) or columns are
+/// orthonormal, times `gain`; all axes but the last one are rows. Source: Saxe et al. 2014.
 void orthogonal(const Tensor& values, double gain, RandomStream& random) {
   if (values.elements() == 0) return;
   const std::int64_t columns = values.shape().rank() == 0 ? 1 : values.shape().back();
@@ -112,15 +112,15 @@ void initialize(const Tensor& tensor,
   convert(values.view(), tensor.view());
 }
 
-void take_slice(const Tensor& whole, const graph::Slice& slice, const Tensor& to) {
+void copy_slice(const Tensor& full, const graph::Slice& slice, const Tensor& to) {
   std::memset(to.view().data, 0, to.bytes());
-  const std::int64_t count = std::min(to.elements(), whole.elements() - slice.begin);
+  const std::int64_t count = std::min(to.elements(), full.elements() - slice.begin);
   if (count <= 0) return;
-  TensorView from = whole.view(), part = to.view();
-  from.shape = part.shape = Shape{count};
+  TensorView from = full.view(), target = to.view();
+  from.shape = target.shape = Shape{count};
   from.data =
-      whole.as<std::byte>() + slice.begin * static_cast<std::int64_t>(size_bytes(from.dtype));
-  convert(from, part);
+      full.as<std::byte>() + slice.begin * static_cast<std::int64_t>(size_bytes(from.dtype));
+  convert(from, target);
 }
 
 State::State(const graph::Graph& graph, std::uint64_t seed, std::shared_ptr<backend::Memory> memory)
@@ -130,9 +130,9 @@ State::State(const graph::Graph& graph, std::uint64_t seed, std::shared_ptr<back
   for (const graph::Variable& variable : graph.variables()) {
     Tensor tensor(variable.type.dtype, variable.type.shape);
     if (variable.role == graph::Role::master) {
-      const Tensor whole(variable.type.dtype, variable.slice->full_shape);
-      initialize(whole, variable.initializer, seed, variable.slice->tensor);
-      take_slice(whole, *variable.slice, tensor);
+      const Tensor full(variable.type.dtype, variable.slice->full_shape);
+      initialize(full, variable.initializer, seed, variable.slice->tensor);
+      copy_slice(full, *variable.slice, tensor);
     } else {
       initialize(tensor, variable.initializer, seed, variable.name);
     }
@@ -160,29 +160,29 @@ void State::to_host() const {
   }
 }
 
-void State::note_written() {
+void State::mark_written() {
   for (std::uint64_t& version : versions_) ++version;
 }
 
 void State::to_device() {
-  note_written();
+  mark_written();
   if (memory_->is_host()) return;
   for (const Entry& entry : entries_) {
     memory_->upload(entry.tensor.view().data, device_.data() + entry.offset, entry.tensor.bytes());
   }
 }
 
-void State::keep(const backend::Buffer& copy) const {
+void State::save_device(const backend::Buffer& copy) const {
   require(
       copy.bytes() == device_.bytes(), "{} bytes for a state of {}", copy.bytes(), device_.bytes());
   memory_->copy(device_.data(), copy.data(), copy.bytes());
 }
 
-void State::set_back(const backend::Buffer& copy) {
+void State::restore_device(const backend::Buffer& copy) {
   require(
       copy.bytes() == device_.bytes(), "{} bytes for a state of {}", copy.bytes(), device_.bytes());
   memory_->copy(copy.data(), device_.data(), copy.bytes());
-  note_written();
+  mark_written();
 }
 
 void State::reset_states() {

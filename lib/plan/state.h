@@ -1,8 +1,7 @@
 #pragma once
 // The variables of a run, which persist across steps. Plans for training, evaluation and tracing
-// bind to one State by variable name. Its host copy is initialized, saved and hashed; where the
-// backend computes in memory of its own, a device copy exists in one block. On the host both are
-// the same memory.
+// bind to one State by variable name. The host copy is initialized, saved and hashed; a backend
+// with its own memory also has a device copy in one block. On the host both are the same memory.
 
 #include <cstdint>
 #include <map>
@@ -84,7 +83,7 @@ class State {
   struct Derived {
     backend::Buffer buffer;
     const std::uint64_t* version = nullptr;  ///< of the variable
-    std::uint64_t made_from = 0;             ///< the version it was computed from; 0: none yet
+    std::uint64_t source_version = 0;        ///< the version it was computed from; 0: none yet
   };
   /// The copy `name` derived from `variable`; allocated at the first call. The reference stays
   /// valid. Errors: UserError(memory).
@@ -96,14 +95,14 @@ class State {
   std::byte* device_data() const { return device_.data(); }
   std::size_t device_bytes() const { return device_.bytes(); }
   /// Copy the device copy into a buffer of its memory of that size, and back. Asynchronous.
-  void keep(const backend::Buffer& copy) const;
-  void set_back(const backend::Buffer& copy);
+  void save_device(const backend::Buffer& copy) const;
+  void restore_device(const backend::Buffer& copy);
 
  private:
   std::string hash(bool all) const;
   /// Errors: InternalError when there is no variable of that name.
   std::size_t index_of(std::string_view name) const;
-  void note_written();
+  void mark_written();
 
   std::shared_ptr<backend::Memory> memory_;
   backend::Buffer device_;  ///< empty where the backend computes in host memory
@@ -113,8 +112,8 @@ class State {
   std::map<std::string, Derived> derived_;
 };
 
-/// Fills `to` with a rank's slice of a tensor, cast to its dtype, and its padding with zeros.
-void take_slice(const Tensor& whole, const graph::Slice& slice, const Tensor& to);
+/// Copies a rank's slice of a tensor to `to`, cast to its dtype and padded with zeros.
+void copy_slice(const Tensor& full, const graph::Slice& slice, const Tensor& to);
 
 /// Fills `tensor` by `initializer`, keyed by the run's seed and the variable's name.
 void initialize(const Tensor& tensor,

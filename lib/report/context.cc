@@ -39,14 +39,14 @@ Json scalar(const config::Node& node) {
 std::vector<Gpu> gpus(const backend::Backend& backend) {
   if (!backend.device) return {};
   const int capability = backend.capabilities.compute_capability;
-  return {{backend.facts.index,
-           backend.facts.name,
-           backend.facts.flavour,
+  return {{backend.device_info.index,
+           backend.device_info.name,
+           backend.device_info.flavour,
            fmt::format("{}.{}", capability / 10, capability % 10),
-           backend.facts.multiprocessors,
-           backend.facts.memory_bytes,
-           backend.facts.driver,
-           backend.facts.cublas}};
+           backend.device_info.multiprocessors,
+           backend.device_info.memory_bytes,
+           backend.device_info.driver,
+           backend.device_info.cublas}};
 }
 
 /// The measurements that chose the CPU's kernels; nothing if there are none.
@@ -96,8 +96,8 @@ Context context(const backend::Backend& backend) {
   for (const auto& isa : backend::isa_names(backend.capabilities)) block.cpu.isa.emplace_back(isa);
   block.cpu.kernel_costs = kernel_costs(backend);
   block.gpu = gpus(backend);
-  block.versions = {
-      std::string(backend::onednn_version()), backend.facts.runtime, backend.facts.cudnn, "", ""};
+  const backend::DeviceInfo& device = backend.device_info;
+  block.versions = {std::string(backend::onednn_version()), device.runtime, device.cudnn, "", ""};
   if (backend.capabilities.ranks) {
     block.versions.mpi = backend.capabilities.ranks->transport().library;
   }

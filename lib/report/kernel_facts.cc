@@ -73,7 +73,7 @@ Processor processor_of(const train::Session& session) {
   const int capability = backend.capabilities.compute_capability;
   return {capability > 0 ? fmt::format("sm_{}", capability)
                          : std::string(backend::name(backend.capabilities.isa)),
-          backend.facts.flavour == "emulated",
+          backend.device_info.flavour == "emulated",
           may_use_tf32(session)};
 }
 

@@ -201,7 +201,7 @@ void load(const std::string& path, plan::State& state, bool (*wanted)(Role)) {
     }
     if (!problems.empty()) continue;
     if (slice) {
-      plan::take_slice(reader.read(*stored), *slice, entry.tensor);
+      plan::copy_slice(reader.read(*stored), *slice, entry.tensor);
     } else {
       convert(reader.read(*stored).view(), entry.tensor.view());
     }

@@ -219,7 +219,7 @@ void allocate(Session& session,
   const MemoryUse use = session.memory();
   std::size_t bytes = use.arena_bytes + use.state_bytes;
   for (const TensorView* tensor : tensors) bytes += tensor->bytes();
-  if (bytes > all->left()) return;
+  if (bytes > all->available_bytes()) return;
   for (TensorView* tensor : tensors) {
     const backend::Buffer& to = memory.uploaded.emplace_back(all, tensor->bytes());
     all->upload(tensor->data, to.data(), to.bytes());

@@ -314,7 +314,7 @@ plan::Plan* Session::trace_plan(std::int64_t batch) {
         plan::compile(prepare(nn::Purpose::train, alone).graph, backend_, plain));
   }
   if (entry->arena_bytes() > trace_arena_.bytes()) {
-    if (entry->arena_bytes() > backend_.memory->left()) return nullptr;
+    if (entry->arena_bytes() > backend_.memory->available_bytes()) return nullptr;
     trace_arena_.reserve(entry->arena_bytes());
   }
   entry->bind(*state_, trace_arena_);
@@ -344,7 +344,7 @@ plan::Lowering Session::lowering() const {
 }
 
 void Session::check_memory(std::size_t needed, std::int64_t batch) const {
-  const std::uint64_t left = backend_.memory->left();
+  const std::uint64_t left = backend_.memory->available_bytes();
   if (needed <= left) return;
   std::string hint = "a smaller batch or model needs less";
   for (std::int64_t smaller = batch / 2; smaller > 0; smaller /= 2) {

@@ -92,7 +92,7 @@ StateCopies::StateCopies(Session& session) : session_(session) {
   }
   // As much again remains for the device's libraries, which allocate in the first steps.
   const std::size_t bytes = session.state().device_bytes();
-  if (2 * bytes > session.backend().memory->left()) every_ = 0;
+  if (2 * bytes > session.backend().memory->available_bytes()) every_ = 0;
   if (every_ > 0) copies_[newest_].on_device = backend::Buffer(session.backend().memory, bytes);
 }
 
@@ -111,7 +111,7 @@ void StateCopies::after_step(const RunState& run) {
     copy_divided(run, copy);
     return;
   }
-  session_.state().keep(copy.on_device);
+  session_.state().save_device(copy.on_device);
   copy.best = run.best.share();
   copy.ordinal = ordinal;
 }
@@ -154,7 +154,7 @@ void StateCopies::save(const comm::RankLost& lost, const std::string& directory)
   if (!session_.is_divided()) {
     const Copy& copy = copies_[newest_];
     if (!saves || copy.ordinal <= newest_step(directory).value_or(-1)) return;
-    session_.state().set_back(copy.on_device);
+    session_.state().restore_device(copy.on_device);
     save_checkpoint(directory, session_.state(), copy.progress, *copy.best);
     return;
   }

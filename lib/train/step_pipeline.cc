@@ -42,7 +42,7 @@ std::unique_ptr<StepPipeline> StepPipeline::make(Session& session, DeviceBatches
   const std::size_t values =
       OutcomeViews(plan, session.state(), session.step_spec()).views().size();
   const std::size_t log = static_cast<std::size_t>(k_max_steps) * values * OutcomeViews::k_cell;
-  if (copies + log > session.backend().memory->left()) return nullptr;
+  if (copies + log > session.backend().memory->available_bytes()) return nullptr;
   return std::unique_ptr<StepPipeline>(new StepPipeline(session, batches, plan));
 }
 
@@ -101,7 +101,7 @@ void StepPipeline::enqueue_outcome(const TensorView& ok) {
 
 void StepPipeline::run() {
   captured_->launch();
-  plan_.note_written();
+  plan_.mark_written();
 }
 
 void StepPipeline::read(std::int64_t first, std::span<StepOutcome> outcomes) {
@@ -115,10 +115,10 @@ void StepPipeline::read(std::int64_t first, std::span<StepOutcome> outcomes) {
 }
 
 void StepPipeline::restore_overflow_snapshot() {
-  session_.state().keep(present_);
-  session_.state().set_back(bad_);
+  session_.state().save_device(present_);
+  session_.state().restore_device(bad_);
 }
 
-void StepPipeline::leave_overflow_snapshot() { session_.state().set_back(present_); }
+void StepPipeline::leave_overflow_snapshot() { session_.state().restore_device(present_); }
 
 }  // namespace halfstep::train

@@ -84,7 +84,7 @@ StepRunner::StepRunner(Session& session, const StepRunnerOptions& options)
   const data::BatchOptions batches = batch_options(session.spec());
   // DeviceBatches gathers whole batches; a rank needs its share of one.
   if (backend.device && !session.ranks() &&
-      DeviceBatches::bytes(rows, batches) <= backend.memory->left()) {
+      DeviceBatches::bytes(rows, batches) <= backend.memory->available_bytes()) {
     auto resident = std::make_unique<DeviceBatches>(backend, rows, batches);
     pipeline_ = StepPipeline::make(session, *resident);
     batches_ = std::move(resident);

@@ -229,7 +229,7 @@ TEST_CASE("device ranks: two on one GPU are refused on all ranks") {
   std::vector<std::string> messages(2);
   run_ranks(hub, [&](const std::shared_ptr<comm::Communicator>& communicator) {
     backend::Backend device = open_emulated();
-    device.facts.uuid = "GPU-0123";
+    device.device_info.uuid = "GPU-0123";
     try {
       backend::cuda::join_ranks(device, communicator);
     } catch (const UserError& error) {

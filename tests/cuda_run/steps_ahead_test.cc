@@ -65,7 +65,7 @@ class CountedMemory final : public backend::Memory {
   std::byte* allocate(std::size_t bytes) override { return memory_->allocate(bytes); }
   void release(std::byte* address) noexcept override { memory_->release(address); }
   std::size_t alignment() const override { return memory_->alignment(); }
-  std::uint64_t left() const override { return memory_->left(); }
+  std::uint64_t available_bytes() const override { return memory_->available_bytes(); }
   bool is_host() const override { return false; }
   void upload(const void* host, void* address, std::size_t bytes) override {
     ++uploads;

@@ -360,8 +360,8 @@ TEST_CASE("device: what was allocated at most is known") {
   const backend::Buffer later(backend.memory, 2000);
   CHECK(backend.memory->peak().allocated == 4000);
   CHECK(backend.memory->peak().in_use >= 4000);
-  CHECK(backend.facts.flavour == "emulated");
-  CHECK(backend.facts.memory_bytes > 0);
+  CHECK(backend.device_info.flavour == "emulated");
+  CHECK(backend.device_info.memory_bytes > 0);
 }
 
 TEST_CASE("device: every optimizer and clipping train as on the CPU") {

@@ -26,7 +26,9 @@ class FarMemory final : public backend::Memory {
     backend::host_memory()->release(address);
   }
   std::size_t alignment() const override { return backend::host_memory()->alignment(); }
-  std::uint64_t left() const override { return backend::host_memory()->left(); }
+  std::uint64_t available_bytes() const override {
+    return backend::host_memory()->available_bytes();
+  }
   bool is_host() const override { return false; }
   void upload(const void* host, void* address, std::size_t bytes) override {
     CHECK(holds(address));

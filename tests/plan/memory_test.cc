@@ -48,7 +48,7 @@ TEST_CASE("memory: blocks that live together never overlap, aligned, inside the 
     CAPTURE(round);
     const int steps = 1 + static_cast<int>(random() % 40U);
     const auto blocks = random_blocks(random, 1 + static_cast<int>(random() % 60U), steps);
-    const Layout layout = place(blocks);
+    const Layout layout = assign_offsets_by_lifetime(blocks);
     REQUIRE(layout.offsets.size() == blocks.size());
     std::size_t end = 0;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -69,10 +69,10 @@ TEST_CASE("memory: blocks that live together never overlap, aligned, inside the 
 
 TEST_CASE("memory: blocks that do not live together share their place") {
   const std::vector<Lifetime> chain{{0, 1, 1000}, {2, 3, 1000}, {4, 9, 1000}};
-  CHECK(place(chain).bytes == 1024);
+  CHECK(assign_offsets_by_lifetime(chain).bytes == 1024);
   const std::vector<Lifetime> touching{{0, 2, 1000}, {2, 3, 1000}};
-  CHECK(place(touching).bytes == 2048);
-  CHECK(place({}).bytes == 0);
+  CHECK(assign_offsets_by_lifetime(touching).bytes == 2048);
+  CHECK(assign_offsets_by_lifetime({}).bytes == 0);
 }
 
 TEST_CASE("memory: a forward and backward pass takes what lives at its turning point") {
@@ -81,7 +81,7 @@ TEST_CASE("memory: a forward and backward pass takes what lives at its turning p
   std::vector<Lifetime> blocks;
   for (int i = 0; i < k_layers; ++i) blocks.push_back({i, 2 * k_layers - i, 4096});
   for (int i = 0; i < k_layers; ++i) blocks.push_back({k_layers + i, k_layers + i + 1, 4096});
-  CHECK(place(blocks).bytes == peak(blocks, 2 * k_layers + 1));
+  CHECK(assign_offsets_by_lifetime(blocks).bytes == peak(blocks, 2 * k_layers + 1));
 }
 
 }  // namespace halfstep::plan

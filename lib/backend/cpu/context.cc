@@ -33,7 +33,7 @@ Backend cpu_backend(int threads, Isa max_isa) {
           .kernels = cpu::all_kernels()};
 }
 
-std::string_view left_out_isa() { return cpu::left_out_isa(); }
+std::string_view disabled_isa_reason() { return cpu::disabled_isa_reason(); }
 
 Backend cpu_reference() {
   return {.name = "cpu",

@@ -31,7 +31,7 @@ std::uint64_t saved_states() {
 }
 
 /// Linux grants the 8 KiB of AMX tile state per process on request.
-bool ask_for_tiles() {
+bool request_tile_permission() {
   constexpr long k_arch_get_permission = 0x1022;
   constexpr long k_arch_request_permission = 0x1023;
   constexpr long k_tile_data = 18;
@@ -73,13 +73,13 @@ Isa detect_isa() {
 
   const bool tiles = (saved & 0x60000U) == 0x60000U;
   const bool amx = bit(seven.edx, 22) && bit(seven.edx, 24);  // BF16, TILE
-  if (tiles && amx && ask_for_tiles()) return Isa::amx;
+  if (tiles && amx && request_tile_permission()) return Isa::amx;
   return has_slow_bfloat16() ? Isa::avx512 : Isa::avx512_bf16;
 }
 
-std::string_view left_out_isa() {
-  const bool left_out = detect_isa() == Isa::avx512 && bit(cpuid(7, 1).eax, 5);
-  return left_out
+std::string_view disabled_isa_reason() {
+  const bool disabled = detect_isa() == Isa::avx512 && bit(cpuid(7, 1).eax, 5);
+  return disabled
              ? "avx512_bf16 is not used: without AMX this processor multiplies bfloat16 at half "
                "the rate of float32"
              : "";

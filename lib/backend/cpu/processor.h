@@ -9,21 +9,20 @@
 
 namespace halfstep::backend::cpu {
 
-/// The best instruction set that the processor has and that the operating system enables for this
-/// process (AMX needs a permission, which this call requests), without sets that make nothing
-/// faster. Baseline on other than x86-64.
+/// The best instruction set that the processor has, that the operating system enables for this
+/// process (AMX needs a permission, which this call requests) and that makes kernels faster.
+/// Isa::baseline on processors other than x86-64.
 Isa detect_isa();
 
-/// The reason for which detect_isa() leaves out a set that the processor has, in a sentence; empty
-/// where it leaves out none.
-std::string_view left_out_isa();
+/// Why detect_isa() ignores a set that the processor has, as a sentence; empty if it ignores none.
+std::string_view disabled_isa_reason();
 
 /// A multiply-add instruction.
 struct PeakUnit {
   std::string_view name;  ///< "amx_bf16", "avx512_bf16" or "float32"
   std::string_view instruction;
   Isa needs;
-  Isa until;  ///< above this set a better form of the same unit exists
+  Isa until;  ///< above this set a better variant of the same unit exists
   /// To be called on a thread before its first and after its last burst.
   void (*begin)();
   void (*end)();

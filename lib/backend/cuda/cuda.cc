@@ -66,16 +66,16 @@ std::variant<Backend, Unavailable> open(const PluginSearch& search, const Device
   backend.capabilities.compute_capability = device.compute_capability;
   backend.memory = gpu;
   backend.device = gpu;
-  backend.facts = {.name = device.name,
-                   .uuid = device.uuid,
-                   .flavour = std::string(plugin.flavour),
-                   .index = index,
-                   .multiprocessors = device.multiprocessors,
-                   .memory_bytes = device.memory_bytes,
-                   .driver = found.driver,
-                   .runtime = found.runtime,
-                   .cublas = found.cublas,
-                   .cudnn = found.cudnn};
+  backend.device_info = {.name = device.name,
+                         .uuid = device.uuid,
+                         .flavour = std::string(plugin.flavour),
+                         .index = index,
+                         .multiprocessors = device.multiprocessors,
+                         .memory_bytes = device.memory_bytes,
+                         .driver = found.driver,
+                         .runtime = found.runtime,
+                         .cublas = found.cublas,
+                         .cudnn = found.cudnn};
   return backend;
 }
 
@@ -90,7 +90,7 @@ void join_ranks(const Backend& backend, const std::shared_ptr<comm::Communicator
     problem = error.problems().front().message;
   }
   const std::vector<std::string> problems = ranks->gather(problem);
-  const std::vector<std::string> uuids = ranks->gather(backend.facts.uuid);
+  const std::vector<std::string> uuids = ranks->gather(backend.device_info.uuid);
   const std::string first_id = ranks->gather(id).front();
   for (std::size_t r = 0; r < problems.size(); ++r) {
     if (!problems[r].empty()) {

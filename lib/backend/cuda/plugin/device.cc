@@ -220,7 +220,7 @@ class OpenedGpu final : public Gpu {
     });
   }
   std::size_t alignment() const override { return k_alignment; }
-  std::uint64_t left() const override { return memory().free; }
+  std::uint64_t available_bytes() const override { return memory().free; }
   MemoryPeak peak() const override { return peak_; }
   bool is_host() const override { return false; }
 
