@@ -46,6 +46,14 @@ void parallel_for(std::int64_t n,
                   std::int64_t grain,
                   FunctionRef<void(std::int64_t begin, std::int64_t end)> body);
 
+/// Calls body(i) for each i in [0, n), in ranges of parallel_for().
+template <class F>
+void parallel_for_each(std::int64_t n, std::int64_t grain, const F& body) {
+  parallel_for(n, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) body(i);
+  });
+}
+
 /// Dynamic scheduling: calls body(task, worker) once for each task in [0, n), in order, as threads
 /// become free; calls with the same worker in [0, workers) never overlap. Only for work whose
 /// result does not depend on the worker: a thread that is descheduled runs fewer tasks.

@@ -65,17 +65,17 @@ TEST_CASE("attention: 16-bit operands in one part and in two, on the emulated ma
   const Form forms[] = {
       {DType::bfloat16,
        [](const NodeView& n, const Capabilities& c) {
-         return attention::prepare_forward(n, c, {&k_emulated_unit, 1});
+         return attention::prepare_forward(n, c, {&k_emulated_tiles, 1});
        },
        [](const NodeView& n, const Capabilities& c) {
-         return attention::prepare_backward(n, c, {&k_emulated_unit, 1});
+         return attention::prepare_backward(n, c, {&k_emulated_tiles, 1});
        }},
       {DType::float16,
        [](const NodeView& n, const Capabilities& c) {
-         return attention::prepare_forward(n, c, {&k_emulated_unit, 3});
+         return attention::prepare_forward(n, c, {&k_emulated_tiles, 3});
        },
        [](const NodeView& n, const Capabilities& c) {
-         return attention::prepare_backward(n, c, {&k_emulated_unit, 3});
+         return attention::prepare_backward(n, c, {&k_emulated_tiles, 3});
        }},
   };
   for (const Form& form : forms) {

@@ -8,7 +8,7 @@
 #include <ostream>
 #include <string_view>
 
-#include "backend/cpu/vector/rows.h"
+#include "backend/cpu/vector/kernels.h"
 #include "backend/functions/lists.h"
 #include "backend/functions/std_math.h"
 #include "graph/ops/ops.h"
@@ -65,7 +65,7 @@ TEST_CASE("functions: the vector kernels have a loop of each that is vectorized,
   const vector::Loops& loops = vector::baseline_loops();
   for_each(AllFunctions{}, [&]<class F>(F) {
     CAPTURE(std::string_view(F::op));
-    const vector::MapRow* row = vector::find_map(loops, F::op);
+    const vector::MapLoop* row = vector::find_entry(loops.maps, F::op);
     CHECK((row != nullptr) == F::vectorized);
     if (row == nullptr) return;
     CHECK(row->inputs == F::arity);

@@ -21,9 +21,11 @@ using namespace std::string_view_literals;
 namespace packed = backend::cpu::packed;
 using graph::ops::packed_mask_bytes;
 
-packed::Side side_of(char side) { return side == 'a' ? packed::Side::a : packed::Side::b; }
+packed::Operand operand_of(char operand) {
+  return operand == 'a' ? packed::Operand::a : packed::Operand::b;
+}
 
-/// One bit of a mask in form M.
+/// One bit of the mask output M.
 bool bit(const Tensor& mask, std::int64_t n, std::int64_t row, std::int64_t column) {
   const std::int64_t block = row / 32 * ((n + 31) / 32) + column / 32;
   std::uint32_t word;
@@ -46,14 +48,14 @@ void check_packed(const Tensor& got,
                   std::int64_t rows,
                   std::int64_t depth,
                   graph::ops::PackedFormat format,
-                  char side,
+                  char operand,
                   const std::function<double(std::int64_t row, std::int64_t k)>& want) {
   const packed::Layout layout{rows, depth, format};
   REQUIRE(got.elements() == graph::ops::packed_bytes(rows, depth, format));
   std::int64_t misses = 0;
   for (std::int64_t row = 0; row < layout.panels() * 32; ++row) {
-    for (std::int64_t k = 0; k < layout.steps() * 32; ++k) {
-      const double value = packed_value(got, layout, side, row, k);
+    for (std::int64_t k = 0; k < layout.k_blocks() * 32; ++k) {
+      const double value = packed_value(got, layout, operand, row, k);
       misses += value == (row < rows && k < depth ? want(row, k) : 0) ? 0 : 1;
     }
   }
@@ -106,10 +108,10 @@ std::vector<Tensor> PackedNode::run(const backend::Prepared& prepared) const {
   return results;
 }
 
-Tensor pack(const packed::Blocks& blocks,
+Tensor pack(const packed::BlockKernels& blocks,
             const Tensor& x,
             graph::ops::PackedFormat format,
-            char side,
+            char operand,
             bool transpose) {
   std::vector<Tensor> in;
   in.push_back(x.clone());
@@ -118,31 +120,31 @@ Tensor pack(const packed::Blocks& blocks,
                         {{"T", x.dtype()},
                          {"dtype", format.dtype},
                          {"parts", format.parts},
-                         {"side", std::string(1, side)},
+                         {"side", std::string(1, operand)},
                          {"transpose", transpose}});
   return std::move(node.run(packed::prepare_pack(node.view(), blocks))[0]);
 }
 
-std::vector<const packed::Blocks*> block_tables() {
+std::vector<const packed::BlockKernels*> block_tables() {
   const backend::Isa machine = backend::cpu_backend(2).capabilities.isa;
-  std::vector<const packed::Blocks*> tables{&packed::portable_blocks()};
+  std::vector<const packed::BlockKernels*> tables{&packed::portable_block_kernels()};
   for (const backend::Isa isa : {backend::Isa::avx512, backend::Isa::avx512_bf16}) {
-    if (isa <= machine) tables.push_back(&packed::blocks(isa));
+    if (isa <= machine) tables.push_back(&packed::block_kernels(isa));
   }
   return tables;
 }
 
-double packed_value(const Tensor& operand,
+double packed_value(const Tensor& tensor,
                     const packed::Layout& layout,
-                    char side,
+                    char operand,
                     std::int64_t row,
                     std::int64_t k) {
   double sum = 0;
   for (std::int64_t p = 0; p < layout.format.parts; ++p) {
     std::uint16_t bits;
     std::memcpy(&bits,
-                operand.as<std::byte>() + layout.step_offset(row / 32, k / 32) + p * 2048 +
-                    packed::offset_in_part(side_of(side), row % 32, k % 32),
+                tensor.as<std::byte>() + layout.k_block_offset(row / 32, k / 32) + p * 2048 +
+                    packed::offset_in_part(operand_of(operand), row % 32, k % 32),
                 sizeof bits);
     const bool whole = layout.format == graph::ops::PackedFormat{DType::float16, 1};
     sum += static_cast<double>(whole ? static_cast<float>(float16::of_bits(bits))
@@ -159,16 +161,17 @@ std::vector<Runner> runners() {
     return format != PackedFormat{DType::float16, 1};
   };
   std::vector<Runner> all;
-  for (const packed::Blocks* blocks : block_tables()) {
-    const std::string with = blocks == &packed::portable_blocks() ? "" : " with vector blocks";
+  for (const packed::BlockKernels* blocks : block_tables()) {
+    const std::string with =
+        blocks == &packed::portable_block_kernels() ? "" : " with vector blocks";
     all.push_back({"emulated tiles" + with,
                    [blocks](const backend::NodeView& node, int threads) {
-                     return packed::prepare_product(node, k_emulated_unit, *blocks, threads);
+                     return packed::prepare_matmul(node, k_emulated_tiles, *blocks, threads);
                    },
                    in_bfloat16});
     all.push_back({"emulated fma" + with,
                    [blocks](const backend::NodeView& node, int threads) {
-                     return packed::prepare_product(node, k_emulated_fma, *blocks, threads);
+                     return packed::prepare_matmul(node, k_emulated_fma, *blocks, threads);
                    },
                    whole});
   }
@@ -193,29 +196,29 @@ std::vector<Runner> runners() {
   return all;
 }
 
-PackedProduct::PackedProduct(const ProductCase& product)
-    : c(product),
+PackedMatMul::PackedMatMul(const MatMulCase& matmul)
+    : c(matmul),
       a(random_tensor(c.dtype, {c.m, c.k}, 1)),
       b(random_tensor(c.dtype, {c.k, c.n}, 2)) {
   if (c.bias) args.push_back(random_tensor(DType::float32, {c.n}, 3));
   if (c.mask) args.push_back(random_mask(c.m, c.n));
 }
 
-Tensor PackedProduct::packed_a(const Tensor& x, bool transpose) const {
-  return pack(packed::portable_blocks(), x, c.format(), 'a', transpose);
+Tensor PackedMatMul::packed_a(const Tensor& x, bool transpose) const {
+  return pack(packed::portable_block_kernels(), x, c.format(), 'a', transpose);
 }
 
-PackedNode PackedProduct::node(const Tensor& operand_a, bool transpose_a) const {
+PackedNode PackedMatMul::node(const Tensor& operand_a, bool transpose_a) const {
   std::vector<Tensor> in;
   in.push_back(operand_a.clone());
-  in.push_back(pack(packed::portable_blocks(), b, c.format(), 'b', false));
+  in.push_back(pack(packed::portable_block_kernels(), b, c.format(), 'b', false));
   std::vector<DType> arg_types;
   for (const Tensor& arg : args) {
     in.push_back(arg.clone());
     arg_types.push_back(arg.dtype());
   }
   std::vector<DType> result_types;
-  for (const char form : k_forms) {
+  for (const char form : k_outputs) {
     result_types.push_back(graph::ops::packed_result_dtype(form, c.dtype));
   }
   return PackedNode("PackedMatMul",
@@ -231,15 +234,15 @@ PackedNode PackedProduct::node(const Tensor& operand_a, bool transpose_a) const 
                      {"bias", c.bias},
                      {"activation", std::string(c.relu ? "Relu" : "")},
                      {"mask", c.mask},
-                     {"forms", std::string(k_forms)}});
+                     {"forms", std::string(k_outputs)}});
 }
 
-std::vector<Tensor> PackedProduct::run(const Runner& runner, int threads) const {
+std::vector<Tensor> PackedMatMul::run(const Runner& runner, int threads) const {
   const PackedNode n = node();
   return n.run(runner.prepare(n.view(), threads));
 }
 
-void PackedProduct::check(const std::vector<Tensor>& results) const {
+void PackedMatMul::check(const std::vector<Tensor>& results) const {
   const auto& [rounded, widened, unrounded, column_sums, as_a, transposed, as_b, signs, norms] =
       std::tie(results[0],
                results[1],
@@ -254,7 +257,7 @@ void PackedProduct::check(const std::vector<Tensor>& results) const {
     return element_as_double(rounded.view(), i * c.n + j);
   };
   // With three partial products low times low is missing, each at most 2^-9 of its value.
-  const double left_out = c.products == 3 ? 0x1p-18 : 0;
+  const double omitted = c.products == 3 ? 0x1p-18 : 0;
   const std::vector<double> x_a = values(a);
   const std::vector<double> x_b = values(b);
   std::int64_t misses = 0;
@@ -272,7 +275,7 @@ void PackedProduct::check(const std::vector<Tensor>& results) const {
       if (c.mask && !bit(args.back(), c.n, i, j)) want = 0;
       const std::int64_t terms = c.k * c.products + 2;
       const double allowed = tolerance(DType::float32, DType::float32, terms, magnitude + 1, want) +
-                             left_out * magnitude;
+                             omitted * magnitude;
       const double got = unrounded.as<float>()[i * c.n + j];
       misses += std::abs(got - want) <= allowed ? 0 : 1;
       misses += testing::rounded(c.dtype, got) == y(i, j) ? 0 : 1;

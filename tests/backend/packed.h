@@ -1,5 +1,5 @@
 #pragma once
-// Packed operands and products over them, node by node.
+// Packed operands and matmuls over them, node by node.
 
 #include <functional>
 #include <span>
@@ -17,7 +17,7 @@ namespace halfstep::testing {
 
 /// TDPBF16PS and its tiles in plain loops, with its documented arithmetic; its tiles of the result
 /// are small, so that small matmuls have several.
-extern const backend::cpu::packed::MicroKernel k_emulated_unit;
+extern const backend::cpu::packed::MicroKernel k_emulated_tiles;
 /// FMA over operands widened to float32 in plain loops, with small tiles as well.
 extern const backend::cpu::packed::MicroKernel k_emulated_fma;
 
@@ -35,20 +35,20 @@ class PackedNode {
   std::vector<Tensor> in_;
 };
 
-/// The vector tables of every instruction set that this machine runs, and the portable one first.
-std::vector<const backend::cpu::packed::Blocks*> block_tables();
+/// The block kernels of every instruction set that this machine runs, the portable ones first.
+std::vector<const backend::cpu::packed::BlockKernels*> block_tables();
 
 /// PackOperand of a row-major matrix.
-Tensor pack(const backend::cpu::packed::Blocks& blocks,
+Tensor pack(const backend::cpu::packed::BlockKernels& blocks,
             const Tensor& x,
             graph::ops::PackedFormat format,
-            char side,
+            char operand,
             bool transpose);
 
-/// A value of a packed operand: as it is, or the sum of its parts.
+/// A value of a packed operand: the sum of its parts.
 double packed_value(const Tensor& packed,
                     const backend::cpu::packed::Layout& layout,
-                    char side,
+                    char operand,
                     std::int64_t row,
                     std::int64_t k);
 
@@ -60,7 +60,7 @@ struct Runner {
 };
 std::vector<Runner> runners();
 
-struct ProductCase {
+struct MatMulCase {
   std::int64_t m, k, n;
   DType dtype = DType::bfloat16;
   std::int64_t products = 1;
@@ -71,23 +71,23 @@ struct ProductCase {
   graph::ops::PackedFormat format() const { return graph::ops::operand_format(dtype, products); }
 };
 
-/// A matmul with random operands and all forms of results.
-struct PackedProduct {
-  explicit PackedProduct(const ProductCase& c);
+/// A PackedMatMul with random operands and all outputs.
+struct PackedMatMul {
+  explicit PackedMatMul(const MatMulCase& c);
 
   PackedNode node() const { return node(packed_a(a, false), false); }
   /// Over another operand a: packed, or row-major and perhaps transposed.
   PackedNode node(const Tensor& operand_a, bool transpose_a) const;
   /// Operand a packed from a row-major matrix of any dtype.
   Tensor packed_a(const Tensor& x, bool transpose) const;
-  /// The results, in the order of k_forms.
+  /// The results, in the order of k_outputs.
   std::vector<Tensor> run(const Runner& runner, int threads = 2) const;
-  /// Compares results with the sums in double, and the forms with each other.
+  /// Compares results with sums in double, and the outputs with each other.
   void check(const std::vector<Tensor>& results) const;
 
-  static constexpr std::string_view k_forms = "rfgsATBMn";
+  static constexpr std::string_view k_outputs = "rfgsATBMn";
 
-  ProductCase c;
+  MatMulCase c;
   Tensor a, b;  // row-major, of c.dtype
   std::vector<Tensor> args;
 };

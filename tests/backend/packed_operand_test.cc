@@ -43,30 +43,31 @@ TEST_CASE(
       const Tensor x = random_tensor(source, {rows, columns}, 11);
       for (const PackedFormat format : k_formats) {
         const DType dtype = format.dtype;
-        for (const char side : {'a', 'b'}) {
+        for (const char operand : {'a', 'b'}) {
           for (const bool transpose : {false, true}) {
             CAPTURE(name(source));
             CAPTURE(name(dtype));
             CAPTURE(format.parts);
-            CAPTURE(side);
+            CAPTURE(operand);
             CAPTURE(transpose);
-            const bool along_depth = (side == 'a') != transpose;
+            const bool along_depth = (operand == 'a') != transpose;
             const packed::Layout layout{
                 along_depth ? rows : columns, along_depth ? columns : rows, format};
-            const Tensor got = pack(packed::portable_blocks(), x, format, side, transpose);
+            const Tensor got =
+                pack(packed::portable_block_kernels(), x, format, operand, transpose);
             std::int64_t misses = 0;
             for (std::int64_t row = 0; row < layout.panels() * 32; ++row) {
-              for (std::int64_t k = 0; k < layout.steps() * 32; ++k) {
+              for (std::int64_t k = 0; k < layout.k_blocks() * 32; ++k) {
                 const bool inside = row < layout.rows && k < layout.depth;
                 const std::int64_t at = along_depth ? row * columns + k : k * columns + row;
                 const double want = inside ? rounded(dtype, element_as_double(x.view(), at)) : 0;
-                misses += packed_value(got, layout, side, row, k) == want ? 0 : 1;
+                misses += packed_value(got, layout, operand, row, k) == want ? 0 : 1;
               }
             }
             CHECK(misses == 0);
-            for (const packed::Blocks* blocks : block_tables()) {
-              const Tensor own = pack(*blocks, x, format, side, transpose);
-              const Comparison same = compare_bits(own.view(), got.view());
+            for (const packed::BlockKernels* blocks : block_tables()) {
+              const Tensor other = pack(*blocks, x, format, operand, transpose);
+              const Comparison same = compare_bits(other.view(), got.view());
               CHECK_MESSAGE(same, same.text);
             }
           }
@@ -80,7 +81,7 @@ TEST_CASE("pack operand: every finite float16 is the sum of two normal bfloat16 
   const Tensor x = all_float16();
   constexpr PackedFormat k_parts{DType::float16, 2};
   const packed::Layout layout{1, x.elements(), k_parts};
-  for (const packed::Blocks* blocks : block_tables()) {
+  for (const packed::BlockKernels* blocks : block_tables()) {
     const Tensor got = pack(*blocks, x, k_parts, 'a', false);
     std::int64_t misses = 0;
     for (std::int64_t i = 0; i < x.elements(); ++i) {
@@ -122,7 +123,7 @@ TEST_CASE("pack operand: zeros, denormal numbers, infinities and NaN") {
       CAPTURE(name(source));
       CAPTURE(name(dtype));
       const Tensor x = tensor(source, {1, n}, special);
-      const Tensor got = pack(packed::portable_blocks(), x, format, 'a', false);
+      const Tensor got = pack(packed::portable_block_kernels(), x, format, 'a', false);
       const packed::Layout layout{1, n, format};
       for (std::int64_t i = 0; i < n; ++i) {
         CAPTURE(i);
@@ -131,9 +132,9 @@ TEST_CASE("pack operand: zeros, denormal numbers, infinities and NaN") {
         CHECK(std::isfinite(value) == std::isfinite(want));
         if (std::isfinite(want)) CHECK(value == want);
       }
-      for (const packed::Blocks* blocks : block_tables()) {
-        const Tensor own = pack(*blocks, x, format, 'a', false);
-        const Comparison same = compare_bits(own.view(), got.view());
+      for (const packed::BlockKernels* blocks : block_tables()) {
+        const Tensor other = pack(*blocks, x, format, 'a', false);
+        const Comparison same = compare_bits(other.view(), got.view());
         CHECK_MESSAGE(same, same.text);
       }
     }

@@ -59,8 +59,8 @@ TEST_CASE("recurrent: a panel is multiplied alike in all forms of its operands")
   const Form forms[] = {{DType::float32, {}, 0},
                         {DType::bfloat16, {}, 0},
                         {DType::float16, {}, 0},
-                        {DType::bfloat16, {&k_emulated_unit, 1}, 0},
-                        {DType::float16, {&k_emulated_unit, 3}, 0x1p-16}};
+                        {DType::bfloat16, {&k_emulated_tiles, 1}, 0},
+                        {DType::float16, {&k_emulated_tiles, 3}, 0x1p-16}};
   for (const Form& form : forms) {
     for (const bool transposed : {false, true}) {
       for (const auto& [rows, depth, columns] : {std::array<std::int64_t, 3>{5, 7, 9},
@@ -148,7 +148,7 @@ TEST_CASE("recurrent: an lstm's step has the bits of its ops under every instruc
     const vector::Loops& l = vector::loops(isa);
     const auto apply = [&](std::string_view op, std::vector<const float*> in) {
       const auto* row = std::find_if(
-          l.maps.begin(), l.maps.end(), [&](const vector::MapRow& r) { return op == r.op; });
+          l.maps.begin(), l.maps.end(), [&](const vector::MapLoop& r) { return op == r.op; });
       REQUIRE(row != l.maps.end());
       std::vector<float> y(k_units);
       row->loop(y.data(), in.data(), k_units, 0);

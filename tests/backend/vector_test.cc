@@ -294,7 +294,7 @@ TEST_CASE("vector: elementary functions stay within their bounds of units in the
   for (const Function& f : functions) {
     CAPTURE(f.op);
     const auto* row = std::find_if(
-        l.maps.begin(), l.maps.end(), [&](const vector::MapRow& r) { return f.op == r.op; });
+        l.maps.begin(), l.maps.end(), [&](const vector::MapLoop& r) { return f.op == r.op; });
     REQUIRE(row != l.maps.end());
     const float* in[] = {x.data()};
     row->loop(y.data(), in, static_cast<std::int64_t>(x.size()), 0);
@@ -317,7 +317,7 @@ TEST_CASE("vector: GELU is exact to 3e-7 of its input, and its far tail is no ca
   for (int i = -14000; i <= 14000; ++i) x.push_back(static_cast<float>(i) * 0.001F);
   std::vector<float> y(x.size());
   const vector::Loops& l = vector::loops(backend::cpu::detect_isa());
-  const auto* gelu = std::find_if(l.maps.begin(), l.maps.end(), [](const vector::MapRow& r) {
+  const auto* gelu = std::find_if(l.maps.begin(), l.maps.end(), [](const vector::MapLoop& r) {
     return std::string_view(r.op) == "Gelu";
   });
   REQUIRE(gelu != l.maps.end());
@@ -348,7 +348,7 @@ TEST_CASE("vector: a loop that rounds has the bits of the loop and of the roundi
   for (Isa isa : isas()) {
     CAPTURE(backend::name(isa));
     const vector::Loops& l = vector::loops(isa);
-    for (const vector::MapRow& row : l.maps) {
+    for (const vector::MapLoop& row : l.maps) {
       CAPTURE(row.op);
       for (const int half : {0, 1}) {
         std::vector<float> y(k_count), want(k_count);

@@ -1,5 +1,5 @@
 #pragma once
-// The pieces of a kernel's workspace, and the counts of blocks that cover an extent.
+// Offsets of buffers in a kernel's workspace, and rounding up to multiples.
 
 #include <cstdint>
 
@@ -7,11 +7,11 @@
 
 namespace halfstep::backend::cpu {
 
-/// The least number of blocks of `y` that cover `x`, and their extent.
+/// x / y rounded up, and x rounded up to a multiple of y.
 constexpr std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 constexpr std::int64_t round_up(std::int64_t x, std::int64_t y) { return divide_up(x, y) * y; }
 
-/// Offsets of pieces one after the other, aligned to cache lines.
+/// Assigns offsets of consecutive buffers, aligned to cache lines.
 class WorkspaceLayout {
  public:
   std::int64_t reserve(std::int64_t bytes) {

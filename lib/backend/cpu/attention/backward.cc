@@ -1,6 +1,6 @@
 // FusedAttentionGrad (graph/ops/attention.cc): for 32 keys at a time the transposed scores of
-// chunks of queries are computed again, and their weights and gradients are multiplied while they
-// are in the caches. Bit-identical for every number of threads: an item is one thread's.
+// chunks of queries are recomputed, and their weights and gradients are multiplied while they are
+// in the caches. Bit-identical for every number of threads, since one thread computes an item.
 
 #include "backend/cpu/attention/items.h"
 
@@ -17,34 +17,34 @@ class Backward {
         dropout_(node, g_, 6),
         mask_(node, g_, 7),
         math_(capabilities.isa, node.input(0).dtype),
-        unit_(capabilities.isa, node.input(0).dtype, half),
+        gemm_(capabilities.isa, node.input(0).dtype, half),
         parts_(std::clamp<I64>(g_.items(), 1, capabilities.threads)) {
     WorkspaceLayout part;
     const auto operand = [&](I64 rows, I64 depth) {
-      Operand o{unit_.layout(rows, depth), 0};
-      o.at = part.reserve(o.layout.bytes());
+      PackedOperand o{gemm_.layout(rows, depth), 0};
+      o.offset = part.reserve(o.layout.bytes());
       return o;
     };
     const auto floats = [&](I64 count) { return part.reserve(count * k_float); };
-    key_rows_ = operand(k_block, g_.depth);
-    key_columns_ = operand(g_.depth, k_block);
-    value_rows_ = operand(k_block, g_.value_depth);
+    key_rows_ = operand(k_block_size, g_.depth);
+    key_columns_ = operand(g_.depth, k_block_size);
+    value_rows_ = operand(k_block_size, g_.value_depth);
     query_columns_ = operand(g_.queries, g_.depth);
     query_depth_ = operand(g_.depth, g_.queries);
     dy_columns_ = operand(g_.queries, g_.value_depth);
     dy_depth_ = operand(g_.value_depth, g_.queries);
     const PanelLayout& by_queries = query_depth_.layout;
-    const I64 blocks = std::min(by_queries.kc_steps(), by_queries.steps());
+    const I64 blocks = std::min(by_queries.k_blocks_per_kc(), by_queries.k_blocks());
     scores_ = floats(blocks * k_block_floats);
     dweights_ = floats(blocks * k_block_floats);
-    chunk_ = part.reserve(blocks * by_queries.step_bytes());
-    transposed_ = part.reserve(by_queries.step_bytes());
-    dquery_ = floats(by_queries.steps() * by_queries.panels() * k_block_floats);
+    chunk_ = part.reserve(blocks * by_queries.k_block_bytes());
+    transposed_ = part.reserve(by_queries.k_block_bytes());
+    dquery_ = floats(by_queries.k_blocks() * by_queries.panels() * k_block_floats);
     dkey_ = floats(by_queries.panels() * k_block_floats);
     dvalue_ = floats(dy_depth_.layout.panels() * k_block_floats);
     scratch_ = floats((2 + blocks) * k_block_floats);
-    log_sums_ = floats(by_queries.steps() * k_block);
-    means_ = floats(by_queries.steps() * k_block);
+    log_sums_ = floats(by_queries.k_blocks() * k_block_size);
+    means_ = floats(by_queries.k_blocks() * k_block_size);
     rows_ = floats(3 * g_.value_depth);
     if (dropout_) factors_ = floats(blocks * k_block_floats);
     flags_ = floats(mask_.flags());
@@ -54,18 +54,13 @@ class Backward {
   std::size_t workspace_bytes() const { return static_cast<std::size_t>(parts_ * part_bytes_); }
 
   void run(const Args& args) const {
-    for_units(
-        unit_, g_.items(), parts_, part_bytes_, args, [&](I64 item, const PartMemory& memory) {
+    for_each_unit(
+        gemm_, g_.items(), parts_, part_bytes_, args, [&](I64 item, const PartMemory& memory) {
           Item{*this, args, memory, item}.run();
         });
   }
 
  private:
-  struct Operand {
-    PanelLayout layout;
-    I64 at;  ///< in the memory of a part
-  };
-
   /// An item, and the memory of the thread that computes it.
   struct Item {
     const Backward& f;
@@ -74,7 +69,7 @@ class Backward {
     I64 item;
 
     const AttentionGeometry& g = f.g_;
-    const TakenKeys taken = f.mask_.of_item(args, item, memory.at<float>(f.flags_));
+    const UnmaskedKeys unmasked = f.mask_.of_item(args, item, memory.at<float>(f.flags_));
     const TensorView &dy = args.in[0], &query = args.in[1], &key = args.in[2], &value = args.in[3];
     Rows query_rows = rows_of(g, item, g.queries, g.depth);
     Rows key_rows = rows_of(g, item, g.keys, g.depth);
@@ -82,36 +77,32 @@ class Backward {
     Rows dy_rows = rows_of(g, item, g.queries, g.value_depth);
 
     void run() const {
-      pack(Side::b, Run::along_depth, query, query_rows, f.query_columns_);
-      pack(Side::b, Run::across_depth, query, query_rows, f.query_depth_);
-      pack(Side::b, Run::along_depth, dy, dy_rows, f.dy_columns_);
-      pack(Side::b, Run::across_depth, dy, dy_rows, f.dy_depth_);
-      for (I64 i = 0; i < g.queries; ++i) set_row(i);
-      // Else the first panel of keys sets them, which a mask may leave out.
-      if (taken.flags != nullptr) {
+      memory.pack(Operand::b, Order::along_depth, query, query_rows, f.query_columns_);
+      memory.pack(Operand::b, Order::across_depth, query, query_rows, f.query_depth_);
+      memory.pack(Operand::b, Order::along_depth, dy, dy_rows, f.dy_columns_);
+      memory.pack(Operand::b, Order::across_depth, dy, dy_rows, f.dy_depth_);
+      for (I64 i = 0; i < g.queries; ++i) set_row_statistics(i);
+      // Without a mask the first panel of keys sets dquery; with one that panel may be skipped.
+      if (unmasked.flags != nullptr) {
         const PanelLayout& by_queries = f.query_depth_.layout;
-        const I64 blocks = by_queries.steps() * by_queries.panels();
+        const I64 blocks = by_queries.k_blocks() * by_queries.panels();
         std::fill_n(memory.at<float>(f.dquery_), blocks * k_block_floats, 0.0F);
       }
-      for (I64 first = 0; first < g.keys; first += k_block) {
-        run_keys(first, std::min(k_block, g.keys - first));
+      for (I64 first = 0; first < g.keys; first += k_block_size) {
+        run_keys(first, std::min(k_block_size, g.keys - first));
       }
-      for (I64 first = 0; first < g.queries; first += k_block) {
-        store(f.dquery_ + first / k_block * panels_of(g.depth) * k_block_floats * k_float,
-              std::min(k_block, g.queries - first),
+      for (I64 first = 0; first < g.queries; first += k_block_size) {
+        store(f.dquery_ + first / k_block_size * panels_of(g.depth) * k_block_floats * k_float,
+              std::min(k_block_size, g.queries - first),
               g.depth,
               args.out[0],
               query_rows.from(first));
       }
     }
 
-    void pack(Side side, Run run, const TensorView& x, const Rows& rows, const Operand& to) const {
-      attention::pack(f.unit_, side, run, x, rows, to.layout, memory.at(to.at));
-    }
-
-    /// The logarithm of a query's sum, and the sum of dy times result, which is the mean of the
-    /// gradient of its weights.
-    void set_row(I64 i) const {
+    /// Sets the log-sum-exp of a query, and the dot product of dy and the result, which is the
+    /// weighted mean of the gradient of its weights.
+    void set_row_statistics(I64 i) const {
       auto *left = memory.at<float>(f.rows_), *right = left + g.value_depth,
            *terms = right + g.value_depth;
       const float* in[] = {f.math_.source.read(dy.data, dy_rows[i], g.value_depth, left),
@@ -121,24 +112,25 @@ class Backward {
       memory.at<float>(f.log_sums_)[i] = args.in[5].as<float>()[item * g.queries + i];
     }
 
-    /// The gradients of `rows` keys and their values, and their part of the queries' gradients.
+    /// Computes the gradients of `rows` keys and their values, and adds to the gradients of
+    /// queries.
     void run_keys(I64 first, I64 rows) const {
       const I64 panels = panels_of(g.queries);
-      I64 begin = g.causal ? std::min(first / k_block, panels) : 0;
-      if (!taken.any(first, rows)) begin = panels;
-      Operand of_rows[] = {f.key_rows_, f.value_rows_, f.key_columns_};
-      of_rows[0].layout.rows = of_rows[1].layout.rows = of_rows[2].layout.depth = rows;
-      pack(Side::a, Run::along_depth, key, key_rows.from(first), of_rows[0]);
-      pack(Side::a, Run::along_depth, value, value_rows.from(first), of_rows[1]);
-      pack(Side::b, Run::across_depth, key, key_rows.from(first), of_rows[2]);
+      I64 begin = g.causal ? std::min(first / k_block_size, panels) : 0;
+      if (!unmasked.any(first, rows)) begin = panels;
+      PackedOperand operands[] = {f.key_rows_, f.value_rows_, f.key_columns_};
+      operands[0].layout.rows = operands[1].layout.rows = operands[2].layout.depth = rows;
+      memory.pack(Operand::a, Order::along_depth, key, key_rows.from(first), operands[0]);
+      memory.pack(Operand::a, Order::along_depth, value, value_rows.from(first), operands[1]);
+      memory.pack(Operand::b, Order::across_depth, key, key_rows.from(first), operands[2]);
       // A chunk is a kc block of the matmuls whose reduction axis is that of the queries.
-      const I64 chunk = f.query_depth_.layout.kc_steps();
+      const I64 chunk = f.query_depth_.layout.k_blocks_per_kc();
       for (I64 panel = begin; panel < panels;) {
         const I64 end = std::min(panels, (panel / chunk + 1) * chunk);
         multiply(f.key_rows_, f.query_columns_, panel, end - panel, f.scores_);
         multiply(f.value_rows_, f.dy_columns_, panel, end - panel, f.dweights_);
-        const I64 at = panel * k_block;
-        const I64 columns = std::min(end * k_block, g.queries) - at;
+        const I64 at = panel * k_block_size;
+        const I64 columns = std::min(end * k_block_size, g.queries) - at;
         if (f.dropout_) {
           set_factors(first, rows, at, columns);
           drop(f.dweights_, end - panel);
@@ -149,14 +141,14 @@ class Backward {
                                       .first = g.causal ? first - at : 0,
                                       .step = g.causal ? 1 : 0,
                                       .scale = static_cast<float>(g.scale),
-                                      .taken = taken.from(first)},
+                                      .key_mask = unmasked.from(first)},
                                      memory.at<float>(f.dweights_),
                                      memory.at<float>(f.log_sums_) + at,
                                      memory.at<float>(f.means_) + at);
         if (f.dropout_) drop(f.scores_, end - panel);
         add_rows(f.scores_, f.dy_depth_, panel, end - panel, panel == begin, f.dvalue_);
         add_rows(f.dweights_, f.query_depth_, panel, end - panel, panel == begin, f.dkey_);
-        const bool sets = first == 0 && taken.flags == nullptr;
+        const bool sets = first == 0 && unmasked.flags == nullptr;
         for (I64 i = panel; i < end; ++i) add_query(i, i - panel, sets);
         panel = end;
       }
@@ -171,10 +163,10 @@ class Backward {
     /// The factors of `rows` keys in transposed blocks of `count` queries.
     void set_factors(I64 first, I64 rows, I64 at, I64 count) const {
       auto* factors = memory.at<float>(f.factors_);
-      for (I64 q = 0; q < count; q += k_block, factors += k_block_floats) {
+      for (I64 q = 0; q < count; q += k_block_size, factors += k_block_floats) {
         f.dropout_.block(f.math_.loops,
                          args,
-                         {item, at + q, first, std::min(k_block, count - q), rows},
+                         {item, at + q, first, std::min(k_block_size, count - q), rows},
                          true,
                          factors);
       }
@@ -188,73 +180,89 @@ class Backward {
     }
 
     /// Blocks of a panel of keys times panels of queries or of dy.
-    void multiply(const Operand& a, const Operand& b, I64 panel, I64 count, I64 to) const {
-      f.unit_.multiply(memory.at(a.at),
-                       memory.at(b.at),
+    void multiply(
+        const PackedOperand& a, const PackedOperand& b, I64 panel, I64 count, I64 to) const {
+      f.gemm_.multiply(memory.at(a.offset),
+                       memory.at(b.offset),
                        b.layout,
                        panel,
                        count,
                        memory.at<float>(f.scratch_),
-                       {keep_block, memory.at<float>(to)});
+                       {copy_block, memory.at<float>(to)});
     }
 
-    /// sums += x b for the blocks x of a panel of keys times `count` panels of queries.
-    void add_rows(I64 x, const Operand& b, I64 panel, I64 count, bool first, I64 sums) const {
-      const I64 step_bytes = b.layout.step_bytes();
+    /// accumulators += x b for the blocks x of a panel of keys and `count` panels of queries.
+    void add_rows(
+        I64 x, const PackedOperand& b, I64 panel, I64 count, bool first, I64 accumulators) const {
+      const I64 k_block_bytes = b.layout.k_block_bytes();
       std::byte* a = memory.at(x);
-      if (!f.unit_.is_wide()) {
+      if (!f.gemm_.is_float32()) {
         a = memory.at(f.chunk_);
         for (I64 i = 0; i < count; ++i) {
-          pack_block(Run::along_depth, x + i * k_block_floats * k_float, a + i * step_bytes);
+          pack_block(Order::along_depth, x + i * k_block_floats * k_float, a + i * k_block_bytes);
         }
       }
-      const I64 chunk = b.layout.kc_steps();
+      const I64 chunk = b.layout.k_blocks_per_kc();
       for (I64 i = 0; i < b.layout.panels(); ++i) {
-        const I64 at = b.layout.panel_offset(panel / chunk, i) + panel % chunk * step_bytes;
-        accumulate(a, memory.at(b.at + at), count, 1, first, sums + i * k_block_floats * k_float);
+        const I64 at = b.layout.panel_offset(panel / chunk, i) + panel % chunk * k_block_bytes;
+        accumulate(a,
+                   memory.at(b.offset + at),
+                   count,
+                   1,
+                   first,
+                   accumulators + i * k_block_floats * k_float);
       }
     }
 
     /// Adds block `i` of the gradients of scores times the panel of keys to a panel of queries.
     void add_query(I64 panel, I64 i, bool first) const {
-      const Operand& b = f.key_columns_;
-      pack_block(
-          Run::across_depth, f.dweights_ + i * k_block_floats * k_float, memory.at(f.transposed_));
+      const PackedOperand& b = f.key_columns_;
+      pack_block(Order::across_depth,
+                 f.dweights_ + i * k_block_floats * k_float,
+                 memory.at(f.transposed_));
       accumulate(memory.at(f.transposed_),
-                 memory.at(b.at),
+                 memory.at(b.offset),
                  1,
                  b.layout.panels(),
                  first,
                  f.dquery_ + panel * b.layout.panels() * k_block_floats * k_float);
     }
 
-    void pack_block(Run run, I64 x, std::byte* to) const {
-      f.unit_.pack(Side::a, run, memory.at<float>(x), k_block, k_block, k_block, to);
+    void pack_block(Order order, I64 x, std::byte* to) const {
+      f.gemm_.pack(Operand::a, order, memory.at<float>(x), to);
     }
 
-    /// Adds to the accumulators of `blocks` blocks, or sets them.
-    void accumulate(
-        const std::byte* a, const std::byte* b, I64 steps, I64 blocks, bool first, I64 sums) const {
-      f.unit_.sweep({.a = a,
-                     .b = b,
-                     .steps = steps,
-                     .blocks = blocks,
-                     .sums = memory.at<float>(sums),
-                     .first = first,
-                     .last = false,
-                     .scratch = nullptr,
-                     .finish = nullptr,
-                     .context = nullptr});
+    /// Adds to the accumulators of `blocks` blocks, or sets them if `first`.
+    void accumulate(const std::byte* a,
+                    const std::byte* b,
+                    I64 k_blocks,
+                    I64 blocks,
+                    bool first,
+                    I64 accumulators) const {
+      f.gemm_.run({.a = a,
+                   .b = b,
+                   .k_blocks = k_blocks,
+                   .blocks = blocks,
+                   .accumulators = memory.at<float>(accumulators),
+                   .first = first,
+                   .last = false,
+                   .scratch = nullptr,
+                   .epilogue = nullptr,
+                   .context = nullptr});
     }
 
     /// Rounds and stores the accumulators of `rows` rows of `width` values.
-    void store(I64 sums, I64 rows, I64 width, const TensorView& to, const Rows& at) const {
+    void store(I64 accumulators, I64 rows, I64 width, const TensorView& to, const Rows& at) const {
       float block[k_block_floats];
-      for (I64 c = 0; c < width; c += k_block) {
+      for (I64 c = 0; c < width; c += k_block_size) {
         packed::copy_accumulators(
-            memory.at<float>(sums) + c / k_block * k_block_floats, rows, k_block, block);
+            memory.at<float>(accumulators) + c / k_block_size * k_block_floats,
+            rows,
+            k_block_size,
+            block);
         for (I64 r = 0; r < rows; ++r) {
-          f.math_.sink.write(to.data, at[r] + c, std::min(k_block, width - c), block + r * k_block);
+          f.math_.sink.write(
+              to.data, at[r] + c, std::min(k_block_size, width - c), block + r * k_block_size);
         }
       }
     }
@@ -264,12 +272,12 @@ class Backward {
   WeightFactors dropout_;
   KeyMask mask_;
   RowMath math_;
-  packed::PanelUnit unit_;
+  packed::PanelGemm gemm_;
   I64 parts_;
-  // Operands of a panel of keys: as rows, and as reduction axis; of all queries and all dy: as
-  // columns, and as reduction axis.
-  Operand key_rows_, key_columns_, value_rows_;
-  Operand query_columns_, query_depth_, dy_columns_, dy_depth_;
+  // Packed operands. A panel of keys: with keys as rows, and as the reduction axis. All queries and
+  // all dy: with queries as columns, and as the reduction axis.
+  PackedOperand key_rows_, key_columns_, value_rows_;
+  PackedOperand query_columns_, query_depth_, dy_columns_, dy_depth_;
   // Offsets in the memory of a part.
   I64 scores_, dweights_, chunk_, transposed_, dquery_, dkey_, dvalue_, scratch_;
   I64 log_sums_, means_, rows_, factors_ = 0, flags_, part_bytes_;

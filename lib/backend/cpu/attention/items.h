@@ -1,14 +1,14 @@
 #pragma once
-// The matmuls, loops and memory that the forward and the backward kernel of attention share. One
-// thread takes an item (a head of a sample); its operands are packed once, and of the scores there
-// are only the blocks of 32 rows that are being multiplied.
+// The matmuls, loops and memory that the forward and the backward kernel of attention share. A
+// thread computes an item (a head of a sample): it packs its operands once, and stores the scores
+// of 32 rows at a time.
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cpu/packed/panel_unit.h"
-#include "backend/cpu/vector/rows.h"
+#include "backend/cpu/packed/panel_gemm.h"
+#include "backend/cpu/vector/kernels.h"
 #include "backend/cpu/workspace_layout.h"
 #include "backend/kernel.h"
 #include "core/parallel.h"
@@ -18,11 +18,11 @@ namespace halfstep::backend::cpu::attention {
 
 using I64 = std::int64_t;
 using graph::ops::AttentionGeometry;
-using packed::k_block;
 using packed::k_block_floats;
+using packed::k_block_size;
+using packed::Operand;
+using packed::Order;
 using packed::PanelLayout;
-using packed::Run;
-using packed::Side;
 
 /// Elementwise loops and the conversion from and to the node's dtype.
 struct RowMath {
@@ -46,22 +46,13 @@ inline Rows rows_of(const AttentionGeometry& g, I64 item, I64 steps, I64 width) 
   return {g.first(item, steps, width), g.stride(width)};
 }
 
-/// Packs an operand of an item, given its rows in `x`.
-void pack(const packed::PanelUnit& unit,
-          Side side,
-          Run run,
-          const TensorView& x,
-          const Rows& rows,
-          const PanelLayout& layout,
-          std::byte* to);
-
-/// The keys that the queries of an item see, whatever their positions: all, or those of a mask.
-struct TakenKeys {
-  I64 begin, end;      ///< the first one, and the one behind the last; none: begin is above end
-  const float* flags;  ///< 1 for a key that is taken, else 0, padded with 0; null without a mask
+/// The keys of an item that the mask of keys does not hide; all keys without a mask.
+struct UnmaskedKeys {
+  I64 begin, end;      ///< the first key and the end; begin is above end if there is none
+  const float* flags;  ///< 1 for an unmasked key, else 0, padded with 0; null without a mask
 
   const float* from(I64 key) const { return flags == nullptr ? nullptr : flags + key; }
-  /// Whether there is one among `count` keys.
+  /// Whether any of `count` keys is unmasked.
   bool any(I64 first, I64 count) const {
     return flags == nullptr ||
            std::any_of(flags + first, flags + first + count, [](float flag) { return flag != 0; });
@@ -76,8 +67,10 @@ class KeyMask {
       : geometry_(geometry), input_(node.inputs() > input ? input : 0) {}
 
   /// Floats that of_item() writes.
-  I64 flags() const { return input_ == 0 ? 0 : divide_up(geometry_.keys, k_block) * k_block; }
-  TakenKeys of_item(const Args& args, I64 item, float* flags) const;
+  I64 flags() const {
+    return input_ == 0 ? 0 : divide_up(geometry_.keys, k_block_size) * k_block_size;
+  }
+  UnmaskedKeys of_item(const Args& args, I64 item, float* flags) const;
 
  private:
   AttentionGeometry geometry_;
@@ -110,40 +103,56 @@ class WeightFactors {
   std::size_t ordinal_;
 };
 
-/// Memory of a thread in the workspace.
+/// A packed operand in the memory of a part.
+struct PackedOperand {
+  PanelLayout layout;
+  I64 offset = 0;
+};
+
+/// The memory of a part in the workspace.
 struct PartMemory {
   std::byte* base;
+  const packed::PanelGemm& gemm;
 
   template <class T = std::byte>
   T* at(I64 offset) const {
     return reinterpret_cast<T*>(base + offset);
   }
+  /// Packs an operand of an item, given its rows in `x`.
+  void pack(Operand operand,
+            Order order,
+            const TensorView& x,
+            const Rows& rows,
+            const PackedOperand& to) const {
+    const std::byte* first = x.as<std::byte>() + rows.first * gemm.element_bytes();
+    gemm.pack_all(operand, order, first, rows.stride, to.layout, at(to.offset));
+  }
 };
 
-/// Calls body(unit, memory) for all units of work, on all threads; a thread has `part_bytes` of the
-/// workspace.
+/// Calls body(i, memory) for `count` units of work, on all threads; each of `parts` parts has
+/// `part_bytes` of the workspace.
 template <class F>
-void for_units(const packed::PanelUnit& unit,
-               I64 units,
-               I64 parts,
-               I64 part_bytes,
-               const Args& args,
-               const F& body) {
+void for_each_unit(const packed::PanelGemm& gemm,
+                   I64 count,
+                   I64 parts,
+                   I64 part_bytes,
+                   const Args& args,
+                   const F& body) {
   parallel_for(parts, 1, [&](I64 begin, I64 end) {
-    unit.begin();
+    gemm.begin();
     for (I64 part = begin; part < end; ++part) {
-      const PartMemory memory{args.workspace + part * part_bytes};
-      for (I64 i = units * part / parts; i < units * (part + 1) / parts; ++i) body(i, memory);
+      const PartMemory memory{args.workspace + part * part_bytes, gemm};
+      for (I64 i = count * part / parts; i < count * (part + 1) / parts; ++i) body(i, memory);
     }
-    unit.end();
+    gemm.end();
   });
 }
 
-/// The accumulators of a block to 32 x 32 floats, row-major, at `context` + block * 1024.
-void keep_block(void* context, const float* sums, I64 block);
+/// Copies the accumulators of a block to 32 x 32 floats, row-major, at `context` + block * 1024.
+void copy_block(void* context, const float* accumulators, I64 block);
 
 inline constexpr I64 k_float = sizeof(float);
-inline I64 panels_of(I64 rows) { return divide_up(rows, k_block); }
+inline I64 panels_of(I64 rows) { return divide_up(rows, k_block_size); }
 
 /// FusedAttention and FusedAttentionGrad; `half`: the microkernel of 16-bit operands, if any.
 Prepared prepare_forward(const NodeView& node,

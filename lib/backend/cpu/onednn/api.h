@@ -1,6 +1,6 @@
 #pragma once
 // The parts of oneDNN's C++ API that differ between its versions 2 and 3. CMake compiles api_v2.cc
-// or api_v3.cc by the version it finds; nothing else of the project depends on it.
+// or api_v3.cc for the version it finds; no other file depends on the version.
 
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -38,7 +38,7 @@ dnnl::matmul::primitive_desc matmul(const dnnl::engine& engine,
                                     const dnnl::memory::desc& y,
                                     const dnnl::primitive_attr& attributes = {});
 
-/// The value of oneDNN's limit that means no limit.
+/// The value of the instruction set limit that means no limit.
 dnnl::cpu_isa unlimited_isa();
 
 }  // namespace halfstep::backend::cpu::onednn

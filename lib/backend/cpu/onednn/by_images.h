@@ -1,6 +1,6 @@
 #pragma once
-// Programs over pieces of a batch, each computed by one thread, so that no thread waits for another
-// one inside of oneDNN, and float32 copies of 16-bit operands stay in the second-level cache.
+// Programs over chunks of a batch, each computed by one thread, so that no thread waits for another
+// one inside oneDNN, and float32 copies of 16-bit operands stay in the L2 cache.
 
 #include <functional>
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace halfstep::backend::cpu::onednn {
 
-/// An op on images, the first axis of some of its tensors.
+/// An op whose batch axis is the first axis of some of its tensors.
 struct ImageOp {
   std::vector<std::size_t> inputs;  ///< ports with images
   /// Adds the op over `images` images. A sum over images is a dense float32 result(), whose offset
@@ -20,9 +20,9 @@ struct ImageOp {
   double flops = 0;  ///< of the batch
 };
 
-/// The op as a launch. Sums of pieces are added in an order that depends on the batch and on
-/// `capabilities.threads` alone, and are rounded once. Where oneDNN has threads of its own there is
-/// one piece. Throws dnnl::error for configurations that oneDNN does not support.
+/// The op as a launch. Sums of chunks are added in an order that depends on the batch and on
+/// `capabilities.threads` only, and are rounded once. If oneDNN uses its own threads, there is one
+/// chunk. Throws dnnl::error for configurations that oneDNN does not support.
 Prepared prepare_by_images(const NodeView& node,
                            const Capabilities& capabilities,
                            Arithmetic arithmetic,

@@ -82,10 +82,10 @@ Conv conv(const NodeView& node, Result result, Arithmetic arithmetic, std::int64
 /// The tensors whose layout the primitive may choose.
 enum class Freedom { weights, all };
 
-/// The tensor that is accumulated, or none where all are operands.
+/// The tensor that is accumulated, or none if all are operands.
 using Summed = std::optional<Result>;
 
-/// Gradients towards filters are sums of pieces.
+/// Filter gradients are sums of chunks.
 constexpr Role role(Result tensor, Summed summed) {
   if (tensor != summed) return Role::operand;
   return tensor == Result::w ? Role::sum : Role::result;
@@ -101,7 +101,7 @@ bool reads_as_blocks(const Program& program, const Conv& c, Result result) {
 }
 
 /// The memory descriptors of the tensors as stored.
-ConvDescs stored(const Program& program, const Conv& c, Result result, Summed summed) {
+ConvDescs stored_descs(const Program& program, const Conv& c, Result result, Summed summed) {
   const Role w = role(Result::w, summed);
   ConvDescs d{
       program.dense(c.x, {0, 2, 3, 1}, role(Result::x, summed)),
@@ -118,13 +118,13 @@ ConvDescs stored(const Program& program, const Conv& c, Result result, Summed su
   return d;
 }
 
-ConvDescs stored(const Program& program, const Conv& c, Result result) {
-  return stored(program, c, result, result);
+ConvDescs stored_descs(const Program& program, const Conv& c, Result result) {
+  return stored_descs(program, c, result, result);
 }
 
-ConvDescs wanted(
+ConvDescs primitive_descs(
     const Program& program, const Conv& c, Result result, Freedom freedom, Summed summed) {
-  ConvDescs d = stored(program, c, result, summed);
+  ConvDescs d = stored_descs(program, c, result, summed);
   d.w = program.any(c.w, role(Result::w, summed));
   if (freedom == Freedom::all) {
     d.x = program.any(c.x, role(Result::x, summed));
@@ -146,39 +146,39 @@ Program::Memory operand(Program& program,
                         std::int64_t inner,
                         Side side) {
   if (c.products == 1) return program.input(port, desc);
-  using vector::Half;
+  using vector::SplitPart;
   const std::int64_t elements = node.input(port).shape.elements();
   Split split{.outer = (with_images ? elements / c.batch * c.images : elements) / inner,
               .inner = inner,
-              .parts = {Half::high}};
+              .parts = {SplitPart::high}};
   if (side == Side::left) {
-    split.parts.insert(split.parts.end(), {Half::high, Half::low, Half::low});
+    split.parts.insert(split.parts.end(), {SplitPart::high, SplitPart::low, SplitPart::low});
   } else {
-    split.parts.insert(split.parts.end(), {Half::low, Half::high, Half::low});
+    split.parts.insert(split.parts.end(), {SplitPart::low, SplitPart::high, SplitPart::low});
   }
   split.parts.resize(static_cast<std::size_t>(c.products));
   return program.split_input(port, desc, std::move(split));
 }
 
 auto forward(const Program& program, const Conv& c, Freedom freedom) {
-  return convolution_forward(wanted(program, c, Result::y, freedom, Result::y), c.window);
+  return convolution_forward(primitive_descs(program, c, Result::y, freedom, Result::y), c.window);
 }
 
 /// The forward convolution descriptor that a backward descriptor needs, with all tensors as
 /// operands.
 auto hint(const Program& program, const Conv& c, Result result, Freedom freedom) {
-  return convolution_forward(wanted(program, c, result, freedom, std::nullopt), c.window);
+  return convolution_forward(primitive_descs(program, c, result, freedom, std::nullopt), c.window);
 }
 
 auto backward_data(const Program& program, const Conv& c, Freedom freedom) {
-  return convolution_backward_data(wanted(program, c, Result::x, freedom, Result::x),
+  return convolution_backward_data(primitive_descs(program, c, Result::x, freedom, Result::x),
                                    c.window,
                                    hint(program, c, Result::x, freedom));
 }
 
-/// Behind strides, oneDNN 2.6.3's gradient of filters of one tap copies the pixels that it reads to
-/// its workspace, with AVX2 in whole vectors of 8 channels: of an image with another number the
-/// last ones write beyond the workspace, or into another thread's part of it. Its own layout pads
+/// With strides, the gradient of 1 x 1 filters in oneDNN 2.6.3 copies the pixels that it reads to
+/// its workspace, with AVX2 in vectors of 8 channels: if the number of channels is not a multiple
+/// of 8, it writes past the workspace or into that of another thread. Its blocked layout pads
 /// channels to 8.
 bool copies_too_much(std::string_view implementation, const Conv& c) {
   const auto& strides = c.window.strides;
@@ -186,7 +186,7 @@ bool copies_too_much(std::string_view implementation, const Conv& c) {
 }
 
 auto backward_weights(const Program& program, const Conv& c, Freedom freedom) {
-  return convolution_backward_weights(wanted(program, c, Result::w, freedom, Result::w),
+  return convolution_backward_weights(primitive_descs(program, c, Result::w, freedom, Result::w),
                                       c.window,
                                       hint(program, c, Result::w, freedom));
 }
@@ -213,14 +213,14 @@ using Sum = std::optional<std::size_t>;
 
 Sum add_forward(Program& program, const NodeView& node, const Conv& c) {
   program.begin_shared();
-  const ConvDescs user = stored(program, c, Result::y);
+  const ConvDescs user = stored_descs(program, c, Result::y);
   const auto how = choose(program, c, forward);
   const std::int64_t channels = node.input(0).shape[3];
   const auto right = operand(program, node, 1, false, user.w, c, channels * c.w[0], Side::right);
   const auto w = program.in_layout(right, how.weights_desc());
   std::vector<std::pair<int, Program::Memory>> args{{DNNL_ARG_WEIGHTS, w}};
   if (c.biased) args.push_back({DNNL_ARG_BIAS, program.input(2, user.bias)});
-  program.begin_piece();
+  program.begin_chunk();
   const auto left = operand(program, node, 0, true, user.x, c, channels, Side::left);
   args.push_back({DNNL_ARG_SRC, program.in_layout(left, how.src_desc())});
   args.push_back({DNNL_ARG_DST, program.for_layout(program.output(0, user.y), how.dst_desc())});
@@ -230,12 +230,12 @@ Sum add_forward(Program& program, const NodeView& node, const Conv& c) {
 
 Sum add_backward_data(Program& program, const NodeView& node, const Conv& c) {
   program.begin_shared();
-  const ConvDescs user = stored(program, c, Result::x);
+  const ConvDescs user = stored_descs(program, c, Result::x);
   const auto how = choose(program, c, backward_data);
   const std::int64_t channels = node.input(2).shape[3];
   const auto right = operand(program, node, 1, false, user.w, c, channels, Side::right);
   const auto w = program.in_layout(right, how.weights_desc());
-  program.begin_piece();
+  program.begin_chunk();
   const auto left = operand(program, node, 2, true, user.y, c, channels, Side::left);
   const auto dy = program.in_layout(left, how.diff_dst_desc());
   const auto dx = program.for_layout(program.output(0, user.x), how.diff_src_desc());
@@ -245,9 +245,9 @@ Sum add_backward_data(Program& program, const NodeView& node, const Conv& c) {
   return {};
 }
 
-/// The gradient of a piece is float32.
+/// The gradient of a chunk is float32.
 Sum add_backward_weights(Program& program, const NodeView& node, const Conv& c) {
-  const ConvDescs user = stored(program, c, Result::w);
+  const ConvDescs user = stored_descs(program, c, Result::w);
   auto how = choose(program, c, backward_weights);
   if (copies_too_much(how.impl_info_str(), c)) how = backward_weights(program, c, Freedom::all);
   const std::int64_t x_row = node.input(0).shape.elements() / c.batch * c.images;
@@ -288,7 +288,7 @@ Prepared build(const NodeView& node, const Capabilities& capabilities, Arithmeti
 
 /// oneDNN 2.6.3's bfloat16 AMX code gives wrong sums, or writes out of bounds, for about 1 % of
 /// small random shapes: windows smaller than their stride or entirely in the padding, channels that
-/// are no multiple of 16, filter gradients over images one pixel wide.
+/// are not a multiple of 16, filter gradients over images one pixel wide.
 Accepts is_safe_on_amx(const ConvGeometry& g) {
   constexpr std::int64_t k_channels = 16;
   if (g.group_inputs % k_channels != 0 || g.group_outputs % k_channels != 0) {
@@ -303,7 +303,7 @@ Accepts is_safe_on_amx(const ConvGeometry& g) {
   return Accepts::yes();
 }
 
-/// Whether a tap of the window reads padding alone, at every position.
+/// Whether a tap of the window reads only padding, at every position.
 bool has_unused_tap(const WindowAxis& axis) {
   for (std::int64_t tap = 0; tap < axis.size; ++tap) {
     bool used = false;
@@ -319,7 +319,7 @@ Accepts accepts_conv(const NodeView& node, const Capabilities& capabilities) {
   if (arithmetic == Arithmetic::split ? dtype == DType::float16 : dtype == DType::bfloat16) {
     const ConvGeometry g = geometry(node, result);
     if (arithmetic == Arithmetic::split && g.groups > 1) return Accepts::no("groups");
-    // One output per channel has an implementation of its own, without AMX and pairs.
+    // One output per channel has a separate implementation, without AMX and pairs.
     const bool depthwise = is_depthwise(node) && g.groups > 1 && g.group_outputs == 1;
     // oneDNN pairs bfloat16 channels, and columns in filter gradients of one channel: the last of
     // an odd number with its neighbour in memory, times zero: NaN where that one is not finite.

@@ -42,26 +42,26 @@ bool pack_b(const Product& p, bool is_bfloat16) {
   if (p.y.size() != 2) return false;
   const dnnl::memory::dim rows = p.y[0], columns = p.y[1], terms = p.b[0];
   if (is_bfloat16) return !p.transpose_a && rows >= 1024;
-  // float32 GEMMs read b row by row fast enough unless all three extents are large.
+  // float32 GEMMs read row-major b fast enough unless all three extents are large.
   constexpr dnnl::memory::dim k_much = 512;
   return !p.transpose_b && rows >= k_much && columns >= k_much && terms >= k_much;
 }
 
-/// Elements between rows that are spread: one line of a cache.
+/// The gap between rows in elements: a cache line.
 constexpr dnnl::memory::dim k_gap = 16;
 
-/// Whether b is copied to rows with a gap. oneDNN's AVX2 GEMM reads b in place where a has few
-/// rows, down columns whose values are one row apart: with rows of a multiple of 2 KiB a column is
-/// in two sets of a first-level cache of 8 ways, or in one.
+/// Whether b is copied to rows with a gap. If a has few rows, oneDNN's AVX2 GEMM reads columns of b
+/// in place: with rows of a multiple of 2 KiB a column maps to one or two sets of an L1 cache of 8
+/// ways.
 bool spreads_b(const Product& p, Isa isa) {
   constexpr dnnl::memory::dim k_few = 512, k_bad_row = 2048 / sizeof(float);
-  // Below, a copy takes longer than the matmul gains.
+  // For fewer elements the copy takes longer than the matmul gains.
   constexpr dnnl::memory::dim k_min = 16;
   if (p.y.size() != 2 || p.transpose_b || isa != Isa::avx2) return false;
   return p.y[0] >= k_min && p.y[0] < k_few && p.y[1] % k_bad_row == 0;
 }
 
-/// Multiplications that are worth waking other threads for.
+/// Minimum number of multiplications for which other threads are woken.
 constexpr dnnl::memory::dim k_waking_work = 1 << 18;
 
 bool is_small(const Product& p) {

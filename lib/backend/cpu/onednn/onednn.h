@@ -1,6 +1,5 @@
 #pragma once
-// oneDNN as the rest of the backend sees it, without its headers: kernels, instruction set,
-// threads.
+// The interface of this folder without oneDNN headers: kernels, instruction set, threads.
 
 #include <span>
 #include <string_view>
@@ -12,7 +11,7 @@
 
 namespace halfstep::backend::cpu::onednn {
 
-/// The kernels of this folder's files.
+/// The kernels of this folder.
 std::vector<Kernel> conv_kernels();
 std::vector<Kernel> matmul_kernels();
 
@@ -22,8 +21,8 @@ void limit(Isa isa);
 /// The instruction set that oneDNN uses: at most the limit.
 Isa effective_isa();
 
-/// Gives oneDNN thread_count() threads: those of core/thread_pool where onednn_threads() says so,
-/// else threads of its own runtime. To be called before the first primitive and after each
+/// Gives oneDNN thread_count() threads: those of core/thread_pool if onednn_threads() says so, else
+/// threads of its own runtime. Called before the first primitive and after each
 /// set_thread_count(); an OpenMP runtime of oneDNN's own applies the number to the calling thread
 /// only.
 void share_threads();
@@ -36,7 +35,7 @@ struct OpenMpFunction {
 };
 
 /// All of them; none where the program was built to leave oneDNN its own OpenMP runtime.
-std::span<const OpenMpFunction> own_openmp_functions();
+std::span<const OpenMpFunction> exported_openmp_functions();
 
 /// Whether those functions run oneDNN's loops on core/thread_pool, or report one thread. Initially
 /// the latter.

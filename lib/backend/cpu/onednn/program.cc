@@ -55,7 +55,7 @@ Accepts accepts(const NodeView& node,
       return Accepts::no(fmt::format("{} has no bfloat16 instructions", name(isa)));
     }
   } else if (dtype != DType::float32) {
-    return Accepts::no(fmt::format("oneDNN has no {} here", name(dtype)));
+    return Accepts::no(fmt::format("oneDNN does not support {} for this op", name(dtype)));
   }
   bool empty = node.output().shape.elements() == 0;
   for (std::size_t i = 0; i < node.inputs(); ++i) {
@@ -74,7 +74,7 @@ Accepts accepts(const NodeView& node,
 }
 
 /// The launch: memory objects, the location of their data, and the primitives in order.
-class Program::Run final : public Steps {
+class Program::Run final : public Stages {
  public:
   struct Slot {
     dnnl::memory memory;
@@ -104,30 +104,30 @@ class Program::Run final : public Steps {
   explicit Run(const vector::Loops& l) : loops(l), stream(engine()) {}
 
   void prepare(const Args& args) override {
-    if (first_of_piece == 0) return;
+    if (first_of_chunk == 0) return;
     set_addresses(args, args.workspace);
     run_independent_loops([&] {
-      for (std::size_t i = 0; i < first_of_piece; ++i) run_step(i, args);
+      for (std::size_t i = 0; i < first_of_chunk; ++i) run_primitive(i, args);
     });
   }
 
-  void run_piece(const Args& args, std::byte* shared) override {
+  void run_chunk(const Args& args, std::byte* shared) override {
     set_addresses(args, shared);
-    const auto run_steps = [&] {
-      for (std::size_t i = first_of_piece; i < steps.size(); ++i) run_step(i, args);
+    const auto run_primitives = [&] {
+      for (std::size_t i = first_of_chunk; i < stages.size(); ++i) run_primitive(i, args);
     };
     if (on_one_thread) {
-      on_calling_thread(run_steps);
+      on_calling_thread(run_primitives);
     } else {
-      run_steps();
+      run_primitives();
     }
   }
 
   const vector::Loops& loops;
   dnnl::stream stream;
   std::vector<Slot> slots;
-  std::vector<std::variant<Primitive, Widen, Narrow, Halve>> steps;
-  std::size_t first_of_piece = 0;
+  std::vector<std::variant<Primitive, Widen, Narrow, Halve>> stages;
+  std::size_t first_of_chunk = 0;
   bool on_one_thread = false;
 
  private:
@@ -143,12 +143,12 @@ class Program::Run final : public Steps {
     }
   }
 
-  void run_step(std::size_t i, const Args& args) {
-    const auto& step = steps[i];
-    if (const auto* p = std::get_if<Primitive>(&step)) {
+  void run_primitive(std::size_t i, const Args& args) {
+    const auto& stage = stages[i];
+    if (const auto* p = std::get_if<Primitive>(&stage)) {
       check(dnnl_primitive_execute(
           p->primitive.get(), stream.get(), static_cast<int>(p->args.size()), p->args.data()));
-    } else if (const auto* w = std::get_if<Widen>(&step)) {
+    } else if (const auto* w = std::get_if<Widen>(&stage)) {
       const TensorView& x = args.in[w->port];
       float* y = at(args, w->offset);
       if (w->gap == 0) {
@@ -158,7 +158,7 @@ class Program::Run final : public Steps {
         const std::int64_t rows = x.elements() / columns;
         vector::widen_rows(loops, x.dtype, x.data, y, rows, columns, columns + w->gap);
       }
-    } else if (const auto* h = std::get_if<Halve>(&step)) {
+    } else if (const auto* h = std::get_if<Halve>(&stage)) {
       vector::split_float16(loops,
                             args.in[h->port].data,
                             h->split.outer,
@@ -166,7 +166,7 @@ class Program::Run final : public Steps {
                             h->split.parts,
                             args.workspace + h->offset);
     } else {
-      const Narrow& n = std::get<Narrow>(step);
+      const Narrow& n = std::get<Narrow>(stage);
       const TensorView& y = args.out[n.port];
       vector::narrow(loops, at(args, n.offset), y.dtype, y.data, y.elements());
     }
@@ -232,7 +232,7 @@ dnnl::memory::desc Program::tagged(const dnnl::memory::dims& dims,
 Program::Memory Program::input(std::size_t port, const dnnl::memory::desc& desc) {
   if (arithmetic_ == Arithmetic::native) return add(desc, Kind::input, port);
   const std::size_t offset = reserve(desc.get_size());
-  run_->steps.emplace_back(Run::Widen{port, offset});
+  run_->stages.emplace_back(Run::Widen{port, offset});
   return add(desc, Kind::workspace, offset);
 }
 
@@ -242,7 +242,7 @@ Program::Memory Program::spread_input(std::size_t port,
   const dnnl::memory::desc spread = matrix(dims, false, gap);
   if (arithmetic_ == Arithmetic::native) return in_layout(input(port, matrix(dims, false)), spread);
   const std::size_t offset = reserve(spread.get_size());
-  run_->steps.emplace_back(Run::Widen{port, offset, gap});
+  run_->stages.emplace_back(Run::Widen{port, offset, gap});
   return add(spread, Kind::workspace, offset);
 }
 
@@ -250,7 +250,7 @@ Program::Memory Program::split_input(std::size_t port,
                                      const dnnl::memory::desc& desc,
                                      Split split) {
   const std::size_t offset = reserve(desc.get_size());
-  run_->steps.emplace_back(Run::Halve{port, offset, std::move(split)});
+  run_->stages.emplace_back(Run::Halve{port, offset, std::move(split)});
   return add(desc, Kind::workspace, offset);
 }
 
@@ -266,26 +266,26 @@ std::pair<Program::Memory, std::size_t> Program::result(const dnnl::memory::desc
   return {add(desc, Kind::workspace, offset), offset};
 }
 
-void Program::begin_piece() {
-  run_->first_of_piece = run_->steps.size();
-  section_ = Section::piece;
+void Program::begin_chunk() {
+  run_->first_of_chunk = run_->stages.size();
+  section_ = Section::chunk;
 }
 
 void Program::keep_to_calling_thread() { run_->on_one_thread = true; }
 
 void Program::lay_out_shared() {
   // Behind the conversions of shared operands, which they read.
-  std::vector<decltype(run_->steps)::value_type> piece(
-      std::make_move_iterator(run_->steps.begin() +
-                              static_cast<std::ptrdiff_t>(run_->first_of_piece)),
-      std::make_move_iterator(run_->steps.end()));
-  run_->steps.resize(run_->first_of_piece);
+  std::vector<decltype(run_->stages)::value_type> chunk(
+      std::make_move_iterator(run_->stages.begin() +
+                              static_cast<std::ptrdiff_t>(run_->first_of_chunk)),
+      std::make_move_iterator(run_->stages.end()));
+  run_->stages.resize(run_->first_of_chunk);
   for (const auto& [from, to] : shared_reorders_) reorder(from, to);
   shared_reorders_.clear();
-  run_->first_of_piece = run_->steps.size();
-  run_->steps.insert(run_->steps.end(),
-                     std::make_move_iterator(piece.begin()),
-                     std::make_move_iterator(piece.end()));
+  run_->first_of_chunk = run_->stages.size();
+  run_->stages.insert(run_->stages.end(),
+                      std::make_move_iterator(chunk.begin()),
+                      std::make_move_iterator(chunk.end()));
 }
 
 Program::Memory Program::in_layout(Memory from, const dnnl::memory::desc& wanted) {
@@ -315,7 +315,7 @@ void Program::run(const dnnl::primitive& primitive,
     const Memory pad = add(scratchpad, Kind::workspace, reserve(scratchpad.get_size()));
     list.push_back({DNNL_ARG_SCRATCHPAD, run_->slots[pad].memory.get()});
   }
-  run_->steps.emplace_back(Run::Primitive{primitive, std::move(list)});
+  run_->stages.emplace_back(Run::Primitive{primitive, std::move(list)});
 }
 
 void Program::reorder(Memory from, Memory to) {
@@ -331,10 +331,10 @@ Program::Memory Program::add(const dnnl::memory::desc& desc, Kind kind, std::siz
   return run_->slots.size() - 1;
 }
 
-PreparedSteps Program::finish_steps() {
+PreparedStages Program::finish_stages() {
   for (const auto& [from, to] : late_reorders_) reorder(from, to);
   for (const auto& [port, offset] : late_conversions_) {
-    run_->steps.emplace_back(Run::Narrow{port, offset});
+    run_->stages.emplace_back(Run::Narrow{port, offset});
   }
   return {std::move(run_), static_cast<std::size_t>(workspace_.bytes())};
 }

@@ -1,7 +1,6 @@
 #pragma once
-// A node as a short sequence of oneDNN primitives. Memory objects are created when the node is
-// prepared; run() only sets their addresses. Every use of oneDNN's API that depends on its version
-// is in this folder; differences between versions 2 and 3 are in api.h.
+// The launch of a node: conversions and oneDNN primitives in order. Memory objects are created when
+// the node is prepared; run() only sets their addresses.
 
 #include <initializer_list>
 #include <memory>
@@ -27,29 +26,29 @@ enum class Arithmetic { native, by_float32, split };
 /// high or low parts.
 struct Split {
   std::int64_t outer, inner;
-  std::vector<vector::Half> parts;
+  std::vector<vector::SplitPart> parts;
 };
 
 /// The role of a memory object in the primitive: with split arithmetic operands and results have
 /// different dtypes. A sum is float32.
 enum class Role { operand, result, sum };
 
-/// A finished program. The steps between begin_shared() and begin_piece() prepare operands that all
-/// pieces of a launch share.
-class Steps : public Launch {
+/// A finished program. The stages between begin_shared() and begin_chunk() prepare operands that
+/// all chunks of a launch share.
+class Stages : public Launch {
  public:
   /// On all threads.
   virtual void prepare(const Args& args) = 0;
   /// `shared`: the workspace of the same program's prepare().
-  virtual void run_piece(const Args& args, std::byte* shared) = 0;
+  virtual void run_chunk(const Args& args, std::byte* shared) = 0;
   void run(const Args& args) final {
     prepare(args);
-    run_piece(args, args.workspace);
+    run_chunk(args, args.workspace);
   }
 };
 
-struct PreparedSteps {
-  std::unique_ptr<Steps> steps;
+struct PreparedStages {
+  std::unique_ptr<Stages> stages;
   std::size_t workspace_bytes = 0;
 };
 
@@ -103,22 +102,22 @@ class Program {
            const std::vector<std::pair<int, Memory>>& args);
 
   void begin_shared() { section_ = Section::shared; }
-  void begin_piece();
+  void begin_chunk();
   /// Creates the reorders of shared operands, for as many threads as the caller's team may have.
   void lay_out_shared();
   /// Launches run inside on_calling_thread(), as the primitives must have been created.
   void keep_to_calling_thread();
 
-  PreparedSteps finish_steps();
+  PreparedStages finish_stages();
   Prepared finish() {
-    PreparedSteps done = finish_steps();
-    return {std::move(done.steps), done.workspace_bytes};
+    PreparedStages done = finish_stages();
+    return {std::move(done.stages), done.workspace_bytes};
   }
 
  private:
   class Run;
   enum class Kind { input, output, workspace, shared_workspace };
-  enum class Section { only, shared, piece };
+  enum class Section { only, shared, chunk };
 
   Memory add(const dnnl::memory::desc& desc, Kind kind, std::size_t where);
   std::size_t reserve(std::size_t bytes) {

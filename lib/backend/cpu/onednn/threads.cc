@@ -23,7 +23,7 @@ SetNumber* runtime_function(const char* name) {
 /// The mechanism that sets the number of oneDNN's threads.
 enum class Control {
   pool,        ///< core/thread_pool runs the loops
-  one,         ///< one thread, by own_openmp_functions() or by omp_set_num_threads
+  one,         ///< one thread, by exported_openmp_functions() or by omp_set_num_threads
   set_number,  ///< omp_set_num_threads, kmp_set_blocktime
   none         ///< the runtime decides
 };
@@ -36,12 +36,12 @@ struct Runtime {
 
 Runtime openmp_runtime() {
   const auto imports = openmp_imports(reinterpret_cast<const void*>(&dnnl_version));
-  const auto own = own_openmp_functions();
+  const auto exported = exported_openmp_functions();
   const auto imported = [&](std::string_view name) {
     return std::find(imports.begin(), imports.end(), name) != imports.end();
   };
-  const auto is_own = [&](std::string_view name) {
-    return std::any_of(own.begin(), own.end(), [&](const OpenMpFunction& function) {
+  const auto is_exported = [&](std::string_view name) {
+    return std::any_of(exported.begin(), exported.end(), [&](const OpenMpFunction& function) {
       return function.name == name && dlsym(RTLD_DEFAULT, name.data()) == function.address;
     });
   };
@@ -49,12 +49,12 @@ Runtime openmp_runtime() {
     return name.starts_with("GOMP_");
   });
   const std::string name = gnu ? "GNU OpenMP" : "LLVM or Intel OpenMP";
-  if (!own.empty()) {
-    const auto foreign = std::find_if_not(imports.begin(), imports.end(), is_own);
-    if (foreign != imports.end()) {
+  if (!exported.empty()) {
+    const auto other = std::find_if_not(imports.begin(), imports.end(), is_exported);
+    if (other != imports.end()) {
       return {Control::one,
               name,
-              fmt::format("the loaded libdnnl calls {}, which is not halfstep's", *foreign)};
+              fmt::format("the loaded libdnnl calls {}, which is not halfstep's", *other)};
     }
     if (!imported("GOMP_parallel")) {
       return {Control::one, name, "the loaded libdnnl does not import GOMP_parallel"};
@@ -97,7 +97,7 @@ const Runtime& runtime() {
 void share_threads() {
   const Control control = runtime().control;
   run_openmp_on_pool(control == Control::pool);
-  if (!own_openmp_functions().empty()) return;
+  if (!exported_openmp_functions().empty()) return;
   if (control == Control::one) runtime_function("omp_set_num_threads")(1);
   if (control == Control::set_number) {
     // Milliseconds that a waiting thread spins before it sleeps.

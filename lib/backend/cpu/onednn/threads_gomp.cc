@@ -65,7 +65,7 @@ void omp_set_num_threads(int /*threads*/) {}
 
 namespace halfstep::backend::cpu::onednn {
 
-std::span<const OpenMpFunction> own_openmp_functions() {
+std::span<const OpenMpFunction> exported_openmp_functions() {
   const auto address = [](auto* function) { return reinterpret_cast<const void*>(function); };
   static const std::array k_functions{
       OpenMpFunction{"GOMP_parallel", address(&GOMP_parallel)},

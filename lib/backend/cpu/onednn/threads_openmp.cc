@@ -5,7 +5,7 @@
 
 namespace halfstep::backend::cpu::onednn {
 
-std::span<const OpenMpFunction> own_openmp_functions() { return {}; }
+std::span<const OpenMpFunction> exported_openmp_functions() { return {}; }
 
 void run_openmp_on_pool(bool /*on*/) {}
 

@@ -14,6 +14,6 @@ namespace {
 
 }  // namespace
 
-const Blocks& avx512_blocks() { return k_blocks<Float16Parts>; }
+const BlockKernels& avx512_block_kernels() { return k_block_kernels<Float16Parts>; }
 
 }  // namespace halfstep::backend::cpu::packed

@@ -15,6 +15,6 @@ namespace {
 
 }  // namespace
 
-const Blocks& avx512_bf16_blocks() { return k_blocks<Halves>; }
+const BlockKernels& avx512_bf16_block_kernels() { return k_block_kernels<Float16PartsByBf16>; }
 
 }  // namespace halfstep::backend::cpu::packed

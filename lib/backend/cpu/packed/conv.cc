@@ -3,26 +3,26 @@
 // bias of Conv2DBias was added.
 //
 // Forward: each image is copied into a grid, channels last, with zeros for its padding. In a grid
-// the pixel under a tap is a fixed number of cells from the pixel under the first tap, so that a
-// run of neighbouring cells times the filter values of a tap is a GEMM whose A operand is read from
-// the grid as it is stored; rows of C at cells that are no output are not stored. With strides
-// there is a grid for each residue of the pixels' coordinates, so that neighbouring outputs read
-// neighbouring cells. Where a row of taps has fewer than 32 values, the values of each position are
-// gathered first. A float16 value is split into a high and a low bfloat16 value, stored in two
-// planes.
+// the pixel under a tap is a fixed number of cells from the pixel under the first tap, so
+// consecutive cells times the filter values of a tap are a GEMM that reads operand A from the grid
+// in place; rows of C at cells that are not outputs are not stored. With strides there is a grid
+// for each residue of the pixel coordinates, so that neighbouring outputs read neighbouring cells.
+// If a row of taps has fewer than 32 values, the values of each position are gathered first. A
+// float16 value is split into a high and a low bfloat16 value, stored in two planes.
 //
-// Gradient towards x: the same over the grid of dy with the taps in reverse order, for each residue
-// of x's pixels. Gradient towards the filter: a GEMM reduced over positions, with dy transposed and
-// x in pairs of positions, of several images at a time where these are small; each thread
-// accumulates over images of its own, and the accumulators are added in the order of the threads.
+// Gradient with respect to x: the same over the grid of dy with the taps in reverse order, for each
+// residue of the pixels of x. Gradient with respect to the filter: a GEMM reduced over positions,
+// with dy transposed and x in pairs of positions, of several images at a time if they are small;
+// each thread accumulates over its images, and the accumulators are added in the order of the
+// threads.
 //
-// Infinities and NaN: a result element is not finite wherever it is not by definition, and a result
-// tensor holds such an element only if one is by definition, so that a check of tensors names the
-// right one. Cells without a pixel are multiplied as zeros, and zero times infinity is NaN: in a
-// channel of the filter that holds a non-finite value, y and dx can be NaN at the image's border,
-// and in a channel of x or dy that does, dw can be NaN for further taps. Taps that never meet a
-// pixel and pixels that no window reads are left out. The exception is a non-finite dy under a
-// window that is entirely in the padding: it makes dw NaN.
+// Infinities and NaN: every result element that is non-finite by definition is non-finite, and a
+// result tensor without such an element is finite, so that a finite check finds the right tensor.
+// Cells without a pixel are multiplied as zeros, and zero times infinity is NaN: a non-finite value
+// in a channel of the filter can make y and dx NaN at the border of the image, and one in a channel
+// of x or dy can make dw NaN for more taps. Taps that never read a pixel and pixels that no window
+// reads are skipped. An exception is a non-finite dy under a window entirely in the padding: dw is
+// then NaN.
 
 #include "backend/cpu/packed/conv.h"
 
@@ -54,8 +54,8 @@ struct ResidueGemm {
   std::vector<std::int32_t> base;  ///< only where values are gathered
   std::vector<std::int32_t> block_offsets;
   std::vector<std::int32_t> k_offset;
-  std::vector<GatherPiece> pieces;
-  std::vector<std::int32_t> piece_ends;
+  std::vector<GatherSegment> segments;
+  std::vector<std::int32_t> segment_ends;
   I64 k_blocks = 0;
   I64 packed_filter = 0;  ///< offset in the workspace
   bool gathered = false;
@@ -83,19 +83,19 @@ struct ResidueGemm {
       I64 k = 0;
       for (const Tap& tap : taps) {
         for (I64 c = 0; c < channels; ++c, ++k) {
-          if (k % k_k_block == 0) piece_ends.push_back(0);
+          if (k % k_k_block == 0) segment_ends.push_back(0);
           k_offset.push_back(k_of(tap, c));
           const auto lane0 = static_cast<std::int32_t>(tap.grid_offset + c - k % k_k_block);
           const std::uint32_t bit = 1U << (k % k_k_block);
-          if (k % k_k_block != 0 && pieces.back().offset == lane0) {
-            pieces.back().lanes |= bit;
+          if (k % k_k_block != 0 && segments.back().offset == lane0) {
+            segments.back().lanes |= bit;
           } else {
-            pieces.push_back({lane0, bit});
+            segments.push_back({lane0, bit});
           }
-          piece_ends.back() = static_cast<std::int32_t>(pieces.size());
+          segment_ends.back() = static_cast<std::int32_t>(segments.size());
         }
       }
-      k_blocks = static_cast<I64>(piece_ends.size());
+      k_blocks = static_cast<I64>(segment_ends.size());
       k_offset.resize(static_cast<std::size_t>(k_blocks * k_k_block), -1);
       for (I64 i = 0; i < k_blocks; ++i)
         block_offsets.push_back(static_cast<std::int32_t>(i * k_line_bytes));
@@ -132,7 +132,8 @@ class ImplicitGemm {
   std::size_t source_port = 0, filter_port = 1, bias_port = 0;
   const ConvMicroKernels* kernels = nullptr;
 
-  Prepared prepare(I64 parts) {
+  Prepared prepare(const ConvMicroKernels& micro_kernels, I64 parts) {
+    kernels = &micro_kernels;
     parts_ = parts;
     WorkspaceLayout layout;
     for (ResidueGemm& gemm : gemms) {
@@ -171,16 +172,14 @@ class ImplicitGemm {
     const auto* filter = args.in[filter_port].as<const std::uint16_t>();
     const I64 grain = std::max<I64>(1, (1 << 13) / (outputs * k_k_block));
     for (const ResidueGemm& gemm : gemms) {
-      parallel_for(gemm.k_blocks, grain, [&](I64 begin, I64 end) {
-        for (I64 block = begin; block < end; ++block) {
-          kernels->pack_filter[grid.planes - 1]({.to = workspace + gemm.packed_filter,
-                                                 .filter = filter,
-                                                 .k_offset = gemm.k_offset.data(),
-                                                 .k_blocks = gemm.k_blocks,
-                                                 .n_stride = n_stride,
-                                                 .outputs = outputs},
-                                                block);
-        }
+      parallel_for_each(gemm.k_blocks, grain, [&](I64 block) {
+        kernels->pack_filter[grid.planes - 1]({.to = workspace + gemm.packed_filter,
+                                               .filter = filter,
+                                               .k_offset = gemm.k_offset.data(),
+                                               .k_blocks = gemm.k_blocks,
+                                               .n_stride = n_stride,
+                                               .outputs = outputs},
+                                              block);
       });
     }
     const float* bias = nullptr;
@@ -257,8 +256,8 @@ class ImplicitGemm {
                          .from = cells + plane * grid.plane_bytes(),
                          .base = gemm.base.data() + p,
                          .positions = c.positions,
-                         .pieces = gemm.pieces.data(),
-                         .piece_ends = gemm.piece_ends.data(),
+                         .segments = gemm.segments.data(),
+                         .segment_ends = gemm.segment_ends.data(),
                          .k_blocks = gemm.k_blocks});
       }
       multiply(c);
@@ -412,17 +411,13 @@ ImplicitGemm backward_data(const NodeView& node) {
 }  // namespace
 
 Prepared prepare_conv_forward(const NodeView& node, const ConvMicroKernels& kernels, int threads) {
-  ImplicitGemm o = forward(node);
-  o.kernels = &kernels;
-  return o.prepare(parts_of_batch(conv_geometry_of(node), threads));
+  return forward(node).prepare(kernels, parts_of_batch(conv_geometry_of(node), threads));
 }
 
 Prepared prepare_conv_backward_data(const NodeView& node,
                                     const ConvMicroKernels& kernels,
                                     int threads) {
-  ImplicitGemm o = backward_data(node);
-  o.kernels = &kernels;
-  return o.prepare(parts_of_batch(conv_geometry_of(node), threads));
+  return backward_data(node).prepare(kernels, parts_of_batch(conv_geometry_of(node), threads));
 }
 
 }  // namespace halfstep::backend::cpu::packed

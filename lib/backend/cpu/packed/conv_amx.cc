@@ -47,7 +47,7 @@ class Prefetcher {
   std::int64_t step_;
 };
 
-// --- forward and towards the input --------------------------------------------------------------
+// --- forward and gradient with respect to the input ---------------------------------------------
 
 /// A C block whose accumulators are being rounded and stored.
 struct PendingBlock {
@@ -246,7 +246,7 @@ void gemm(const ConvGemmArgs& args) {
   if (first < args.outputs) multiply_panel<products, 1>(args, first, filter, prefetcher);
 }
 
-// --- towards the filter -------------------------------------------------------------------------
+// --- gradient with respect to the filter --------------------------------------------------------
 
 template <int n>
 inline void load_accumulators(float* const* from, bool overwrite) {
@@ -371,11 +371,11 @@ constinit const ConvMicroKernels k_amx_conv_micro_kernels{
     .release = release_amx_tiles,
     .gemm = {gemm<1>, gemm<3>, gemm<4>},
     .filter_gradient = {filter_gradient<1>, filter_gradient<3>, filter_gradient<4>},
-    .copy_pixels = {copy_pixels<Bfloat16>, copy_pixels<Halves>},
-    .pack_filter = {pack_filter<Bfloat16>, pack_filter<Halves>},
-    .pair_pixels = {pair_pixels<Bfloat16>, pair_pixels<Halves>},
-    .transpose_pixels = {transpose_pixels<Bfloat16>, transpose_pixels<Halves>},
-    .store_gradient = {store_gradient<Bfloat16>, store_gradient<Halves>},
+    .copy_pixels = {copy_pixels<Bfloat16>, copy_pixels<Float16PartsByBf16>},
+    .pack_filter = {pack_filter<Bfloat16>, pack_filter<Float16PartsByBf16>},
+    .pair_pixels = {pair_pixels<Bfloat16>, pair_pixels<Float16PartsByBf16>},
+    .transpose_pixels = {transpose_pixels<Bfloat16>, transpose_pixels<Float16PartsByBf16>},
+    .store_gradient = {store_gradient<Bfloat16>, store_gradient<Float16PartsByBf16>},
     .gather = gather};
 
 }  // namespace halfstep::backend::cpu::packed

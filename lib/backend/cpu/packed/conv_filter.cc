@@ -1,4 +1,4 @@
-// The gradient towards the filter; see conv.cc.
+// The gradient of a convolution with respect to the filter; see conv.cc.
 
 #include <algorithm>
 #include <cstring>
@@ -155,7 +155,7 @@ void FilterGradient::accumulate_images(
   const I64 dy_image = dy_pixels_ * outputs_ * k_value_bytes;
   for (I64 n = begin; n < end; n += images_) {
     const I64 images = std::min(images_, end - n);
-    // Pairs of further images are those of the GEMM before; dy is zero there.
+    // Pairs of missing images hold values of the previous GEMM, which dy = 0 multiplies.
     for (I64 i = 0; i < images; ++i) {
       pair_image(pairs, x + (n + i) * x_.image_bytes(), i * x_.cells());
     }
@@ -210,27 +210,25 @@ void FilterGradient::store(const std::byte* workspace, const TensorView& w) cons
   const auto* accumulators =
       reinterpret_cast<const float*>(workspace + thread_offset_ + accumulators_offset_);
   auto* to = w.as<std::byte>();
-  parallel_for(static_cast<I64>(columns_.size()), 4, [&](I64 begin, I64 end) {
-    for (I64 j = begin; j < end; ++j) {
-      const Column& column = columns_[static_cast<std::size_t>(j)];
-      const I64 first = column.tap * inputs_ + column.channel;
-      const I64 count = std::min<I64>(16, inputs_ - column.channel);
-      if (!tap_reads_[static_cast<std::size_t>(column.tap)]) {
-        std::memset(to + first * outputs_ * k_value_bytes,
-                    0,
-                    static_cast<std::size_t>(count * outputs_ * k_value_bytes));
-        continue;
-      }
-      for (I64 i = 0; i < rows; ++i) {
-        kernels_->store_gradient[x_.planes - 1](
-            {.tile = accumulators + (j * rows + i) * 256,
-             .part_stride = thread_bytes_ / static_cast<I64>(sizeof(float)),
-             .parts = parts_,
-             .to = to + (first * outputs_ + i * 16) * k_value_bytes,
-             .row_bytes = outputs_ * k_value_bytes,
-             .rows = count,
-             .columns = std::min<I64>(16, outputs_ - i * 16)});
-      }
+  parallel_for_each(static_cast<I64>(columns_.size()), 4, [&](I64 j) {
+    const Column& column = columns_[static_cast<std::size_t>(j)];
+    const I64 first = column.tap * inputs_ + column.channel;
+    const I64 count = std::min<I64>(16, inputs_ - column.channel);
+    if (!tap_reads_[static_cast<std::size_t>(column.tap)]) {
+      std::memset(to + first * outputs_ * k_value_bytes,
+                  0,
+                  static_cast<std::size_t>(count * outputs_ * k_value_bytes));
+      return;
+    }
+    for (I64 i = 0; i < rows; ++i) {
+      kernels_->store_gradient[x_.planes - 1](
+          {.tile = accumulators + (j * rows + i) * 256,
+           .part_stride = thread_bytes_ / static_cast<I64>(sizeof(float)),
+           .parts = parts_,
+           .to = to + (first * outputs_ + i * 16) * k_value_bytes,
+           .row_bytes = outputs_ * k_value_bytes,
+           .rows = count,
+           .columns = std::min<I64>(16, outputs_ - i * 16)});
     }
   });
 }

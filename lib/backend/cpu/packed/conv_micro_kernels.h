@@ -75,7 +75,7 @@ struct CopyPixelsArgs {
 };
 
 /// Neighbouring values of a position within a k block.
-struct GatherPiece {
+struct GatherSegment {
   std::int32_t offset;  ///< of lane 0, in values from the position's first value
   std::uint32_t lanes;  ///< the lanes that are loaded from there
 };
@@ -86,8 +86,8 @@ struct GatherArgs {
   const std::byte* from;
   const std::int32_t* base;  ///< offset of each position's first value in `from`, in values
   std::int64_t positions;    ///< a multiple of 64
-  const GatherPiece* pieces;
-  const std::int32_t* piece_ends;  ///< past the last piece of each k block
+  const GatherSegment* segments;
+  const std::int32_t* segment_ends;  ///< past the last piece of each k block
   std::int64_t k_blocks;
 };
 

@@ -103,24 +103,22 @@ class DirectForward : public DirectConv {
     const auto* x = args.in[0].as<const std::uint16_t>();
     auto* y = args.out[0].as<std::uint16_t>();
     const I64 height = g_.window.height.output, width = g_.window.width.output;
-    parallel_for(parts_, 1, [&](I64 begin, I64 end) {
-      for (I64 part = begin; part < end; ++part) {
-        float* grid = grids + part * grid_floats();
-        std::fill_n(grid, grid_floats(), 0.0F);
-        for (I64 n = g_.batch * part / parts_; n < g_.batch * (part + 1) / parts_; ++n) {
-          widen(grid, x + n * image_values());
-          for (I64 i = 0; i < height; ++i) {
-            kernels_->row[flush_subnormals_ ? 2 : dtype_index_](
-                {.x = window_row(grid, i),
-                 .pixel_stride = pixel_stride(),
-                 .offsets = offsets_.data(),
-                 .terms = terms(),
-                 .filter = filter,
-                 .bias = bias,
-                 .y = y + (n * height + i) * width * g_.outputs,
-                 .pixels = width,
-                 .outputs = g_.outputs});
-          }
+    parallel_for_each(parts_, 1, [&](I64 part) {
+      float* grid = grids + part * grid_floats();
+      std::fill_n(grid, grid_floats(), 0.0F);
+      for (I64 n = g_.batch * part / parts_; n < g_.batch * (part + 1) / parts_; ++n) {
+        widen(grid, x + n * image_values());
+        for (I64 i = 0; i < height; ++i) {
+          kernels_->row[flush_subnormals_ ? 2 : dtype_index_](
+              {.x = window_row(grid, i),
+               .pixel_stride = pixel_stride(),
+               .offsets = offsets_.data(),
+               .terms = terms(),
+               .filter = filter,
+               .bias = bias,
+               .y = y + (n * height + i) * width * g_.outputs,
+               .pixels = width,
+               .outputs = g_.outputs});
         }
       }
     });
@@ -138,29 +136,27 @@ class DirectFilter : public DirectConv {
     const auto* x = args.in[0].as<const std::uint16_t>();
     const auto* dy = args.in[2].as<const std::uint16_t>();
     const I64 height = g_.window.height.output, width = g_.window.width.output;
-    parallel_for(parts_, 1, [&](I64 begin, I64 end) {
-      for (I64 part = begin; part < end; ++part) {
-        float* accumulators = workspace + part * thread_floats();
-        float* grid = accumulators + filter_floats();
-        float* row = grid + grid_floats();
-        std::fill_n(accumulators, filter_floats() + grid_floats(), 0.0F);
-        for (I64 n = g_.batch * part / parts_; n < g_.batch * (part + 1) / parts_; ++n) {
-          widen(grid, x + n * image_values());
-          for (I64 i = 0; i < height; i += rows_per_call()) {
-            const I64 rows = std::min(rows_per_call(), height - i);
-            kernels_->widen_blocks[dtype_index_](
-                row, dy + (n * height + i) * width * g_.outputs, rows * width, g_.outputs);
-            kernels_->filter_gradient({.x = window_row(grid, i),
-                                       .pixel_stride = pixel_stride(),
-                                       .row_stride = g_.window.height.stride * columns_ * g_.inputs,
-                                       .offsets = offsets_.data(),
-                                       .terms = terms(),
-                                       .dy = row,
-                                       .rows = rows,
-                                       .pixels = width,
-                                       .blocks = blocks(),
-                                       .accumulators = accumulators});
-          }
+    parallel_for_each(parts_, 1, [&](I64 part) {
+      float* accumulators = workspace + part * thread_floats();
+      float* grid = accumulators + filter_floats();
+      float* row = grid + grid_floats();
+      std::fill_n(accumulators, filter_floats() + grid_floats(), 0.0F);
+      for (I64 n = g_.batch * part / parts_; n < g_.batch * (part + 1) / parts_; ++n) {
+        widen(grid, x + n * image_values());
+        for (I64 i = 0; i < height; i += rows_per_call()) {
+          const I64 rows = std::min(rows_per_call(), height - i);
+          kernels_->widen_blocks[dtype_index_](
+              row, dy + (n * height + i) * width * g_.outputs, rows * width, g_.outputs);
+          kernels_->filter_gradient({.x = window_row(grid, i),
+                                     .pixel_stride = pixel_stride(),
+                                     .row_stride = g_.window.height.stride * columns_ * g_.inputs,
+                                     .offsets = offsets_.data(),
+                                     .terms = terms(),
+                                     .dy = row,
+                                     .rows = rows,
+                                     .pixels = width,
+                                     .blocks = blocks(),
+                                     .accumulators = accumulators});
         }
       }
     });

@@ -82,7 +82,8 @@ template <class X, int... n>
 inline void convolve(const DirectRowArgs& args, std::integer_sequence<int, n...>) {
   static constexpr Pixels<X> k_pixels[] = {accumulate_pixels<X, n + 1>...};
   const float* filter = args.filter;
-  // Blocks of nearly equal size: FMA's latency of 4 cycles, twice a cycle, takes 8 accumulators.
+  // BlockKernels of nearly equal size: FMA's latency of 4 cycles, twice a cycle, takes 8
+  // accumulators.
   const I64 pixel_blocks = (args.pixels + k_max_pixels - 1) / k_max_pixels;
   for (I64 first = 0; first < args.outputs; first += 16, filter += args.terms * 16) {
     const auto lanes = static_cast<__mmask16>(first_bits(args.outputs - first));

@@ -5,15 +5,15 @@
 
 namespace halfstep::backend::cpu::packed {
 
-Epilogue::Epilogue(const NodeView& node, const Blocks& blocks)
+Epilogue::Epilogue(const NodeView& node, const BlockKernels& blocks)
     : m_(node.attrs().get<std::int64_t>("m")),
       n_(node.attrs().get<std::int64_t>("n")),
       dtype_(node.attrs().get<DType>("T")),
       as_a_{m_, n_, graph::ops::operand_format(node.attrs())},
       as_columns_{n_, m_, as_a_.format},
       relu_(node.attrs().get<std::string>("activation") == "Relu"),
-      forms_(node.attrs().get<std::string>("forms")),
-      finish_(blocks.of(as_a_.format).finish),
+      outputs_(node.attrs().get<std::string>("forms")),
+      block_epilogue_(blocks.of(as_a_.format).epilogue),
       fence_(blocks.fence) {
   std::size_t port = 2;
   if (node.attrs().get<bool>("bias")) bias_port_ = port++;
@@ -22,13 +22,13 @@ Epilogue::Epilogue(const NodeView& node, const Blocks& blocks)
 
 std::size_t Epilogue::workspace_bytes() const {
   const std::int64_t rows = (bias_port_ != 0 ? 1 : 0) + (has('s') ? as_a_.panels() : 0);
-  return static_cast<std::size_t>(rows * as_columns_.panels() * k_block) * sizeof(float);
+  return static_cast<std::size_t>(rows * as_columns_.panels() * k_block_size) * sizeof(float);
 }
 
 Epilogue::Bound::Bound(const Epilogue& epilogue, const Args& args, std::byte* workspace)
     : f_(epilogue), args_(args) {
   auto* scratch = reinterpret_cast<float*>(workspace);
-  const std::int64_t padded = f_.as_columns_.panels() * k_block;
+  const std::int64_t padded = f_.as_columns_.panels() * k_block_size;
   if (f_.bias_port_ != 0) {
     bias_ = scratch;
     scratch += padded;
@@ -40,45 +40,45 @@ Epilogue::Bound::Bound(const Epilogue& epilogue, const Args& args, std::byte* wo
 }
 
 template <class T>
-T* Epilogue::Bound::result(char form) const {
-  const std::size_t i = f_.forms_.find(form);
+T* Epilogue::Bound::result(char output) const {
+  const std::size_t i = f_.outputs_.find(output);
   return i == std::string::npos ? nullptr : args_.out[i].as<T>();
 }
 
-void Epilogue::Bound::finish(const float* sums, std::int64_t i, std::int64_t j) const {
-  const std::int64_t row = i * k_block;
-  const std::int64_t column = j * k_block;
+void Epilogue::Bound::apply(const float* accumulators, std::int64_t i, std::int64_t j) const {
+  const std::int64_t row = i * k_block_size;
+  const std::int64_t column = j * k_block_size;
   const std::int64_t block = i * f_.as_columns_.panels() + j;
   const std::int64_t at = row * f_.n_ + column;
-  const auto past = [](auto* base, std::int64_t offset) {
+  const auto at_offset = [](auto* base, std::int64_t offset) {
     return base == nullptr ? nullptr : base + offset;
   };
-  const std::int64_t bits_offset = at * static_cast<std::int64_t>(size_bytes(f_.dtype_));
-  const std::int64_t as_column = f_.as_columns_.step_offset(j, i);
-  f_.finish_({.sums = sums,
-              .rows = std::min(k_block, f_.m_ - row),
-              .columns = std::min(k_block, f_.n_ - column),
-              .bias = past(bias_, column),
-              .relu = f_.relu_,
-              .mask = past(mask_, block * k_block),
-              .stride = f_.n_,
-              .rounded = past(result('r'), bits_offset),
-              .widened = past(result<float>('f'), at),
-              .unrounded = past(result<float>('g'), at),
-              .side_a = past(result('A'), f_.as_a_.step_offset(i, j)),
-              .transposed = past(result('T'), as_column),
-              .side_b = past(result('B'), as_column),
-              .stream = f_.as_a_.bytes() >= k_streamed_bytes,
-              .column_sums = past(column_sums_, block * k_block),
-              .signs = past(result<std::uint32_t>('M'), block * k_block),
-              .max_norm = past(result<std::uint16_t>('n'), block)});
+  const std::int64_t byte_offset = at * static_cast<std::int64_t>(size_bytes(f_.dtype_));
+  const std::int64_t column_offset = f_.as_columns_.k_block_offset(j, i);
+  f_.block_epilogue_({.accumulators = accumulators,
+                      .rows = std::min(k_block_size, f_.m_ - row),
+                      .columns = std::min(k_block_size, f_.n_ - column),
+                      .bias = at_offset(bias_, column),
+                      .relu = f_.relu_,
+                      .mask = at_offset(mask_, block * k_block_size),
+                      .stride = f_.n_,
+                      .rounded = at_offset(result('r'), byte_offset),
+                      .widened = at_offset(result<float>('f'), at),
+                      .unrounded = at_offset(result<float>('g'), at),
+                      .as_a = at_offset(result('A'), f_.as_a_.k_block_offset(i, j)),
+                      .as_a_transposed = at_offset(result('T'), column_offset),
+                      .as_b = at_offset(result('B'), column_offset),
+                      .stream = f_.as_a_.bytes() >= k_streamed_bytes,
+                      .column_sums = at_offset(column_sums_, block * k_block_size),
+                      .signs = at_offset(result<std::uint32_t>('M'), block * k_block_size),
+                      .max_norm = at_offset(result<std::uint16_t>('n'), block)});
 }
 
 void Epilogue::Bound::complete_part() const { f_.fence_(); }
 
 void Epilogue::Bound::complete() const {
   if (column_sums_ == nullptr) return;
-  const std::int64_t padded = f_.as_columns_.panels() * k_block;
+  const std::int64_t padded = f_.as_columns_.panels() * k_block_size;
   dispatch_floating(f_.dtype_, [&]<class T>(Type<T>) {
     T* y = result<T>('s');
     parallel_for(f_.n_, 1024, [&](std::int64_t begin, std::int64_t end) {

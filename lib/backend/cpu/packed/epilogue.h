@@ -1,6 +1,6 @@
 #pragma once
 // The epilogue of a PackedMatMul: bias, activation and mask on the float32 accumulators, then one
-// rounded result per letter of `forms`.
+// rounded output per letter of the attribute `forms`.
 
 #include <array>
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace halfstep::backend::cpu::packed {
 class Epilogue {
  public:
   /// Reads m, n, T, bias, activation, mask and `forms` of a PackedMatMul.
-  Epilogue(const NodeView& node, const Blocks& blocks);
+  Epilogue(const NodeView& node, const BlockKernels& blocks);
 
   /// For a padded copy of the bias and for the column sums of each row panel.
   std::size_t workspace_bytes() const;
@@ -24,8 +24,8 @@ class Epilogue {
   /// The epilogue with the addresses of one launch.
   class Bound {
    public:
-    /// Applies it to the accumulators of block (i, j). Thread-safe; blocks may come in any order.
-    void finish(const float* sums, std::int64_t i, std::int64_t j) const;
+    /// Applies the epilogue to the accumulators of block (i, j). Thread-safe; blocks in any order.
+    void apply(const float* accumulators, std::int64_t i, std::int64_t j) const;
     /// To be called on each thread after its last block, before others may read its results.
     void complete_part() const;
     /// Completes the results after the last block: reduces the column sums.
@@ -34,9 +34,9 @@ class Epilogue {
    private:
     friend class Epilogue;
     Bound(const Epilogue& epilogue, const Args& args, std::byte* workspace);
-    /// The address of the result of a form, or null.
+    /// The address of the output with this letter, or null.
     template <class T = std::byte>
-    T* result(char form) const;
+    T* result(char output) const;
 
     const Epilogue& f_;
     const Args& args_;
@@ -47,15 +47,15 @@ class Epilogue {
   Bound bind(const Args& args, std::byte* workspace) const { return {*this, args, workspace}; }
 
  private:
-  bool has(char form) const { return forms_.find(form) != std::string::npos; }
+  bool has(char output) const { return outputs_.find(output) != std::string::npos; }
 
   std::int64_t m_, n_;
   DType dtype_;
-  Layout as_a_, as_columns_;  // of the result: rows m, and rows (or columns) n with depth m
+  Layout as_a_, as_columns_;  // of the result as an operand: m rows, and n rows (or columns)
   bool relu_;
   std::size_t bias_port_ = 0, mask_port_ = 0;  // 0: none
-  std::string forms_;
-  Finish finish_;
+  std::string outputs_;
+  BlockEpilogue block_epilogue_;
   void (*fence_)();
 };
 

@@ -10,19 +10,19 @@
 namespace halfstep::backend::cpu::packed {
 
 /// PackOperand and PackedVariable.
-Prepared prepare_pack(const NodeView& node, const Blocks& blocks);
+Prepared prepare_pack(const NodeView& node, const BlockKernels& blocks);
 
 /// PackedMatMul.
-Accepts accepts_product(const NodeView& node, const Capabilities& capabilities);
-Prepared prepare_product(const NodeView& node,
-                         const MicroKernel& unit,
-                         const Blocks& blocks,
-                         int threads);
+Accepts accepts_matmul(const NodeView& node, const Capabilities& capabilities);
+Prepared prepare_matmul(const NodeView& node,
+                        const MicroKernel& micro_kernel,
+                        const BlockKernels& blocks,
+                        int threads);
 /// PackedMatMulUpdate.
-Accepts accepts_product_update(const NodeView& node, const Capabilities& capabilities);
-Prepared prepare_product_update(const NodeView& node,
-                                const MicroKernel& unit,
-                                const Capabilities& capabilities);
+Accepts accepts_matmul_update(const NodeView& node, const Capabilities& capabilities);
+Prepared prepare_matmul_update(const NodeView& node,
+                               const MicroKernel& micro_kernel,
+                               const Capabilities& capabilities);
 /// A MatMul of the transposed operand a in float32, by AVX-512; 16-bit operands are widened first.
 Accepts accepts_outer_products(const NodeView& node);
 Prepared prepare_outer_products(const NodeView& node, const Capabilities& capabilities);

@@ -31,18 +31,18 @@ struct AmxTiles {
     if constexpr (i == 3) _tile_zero(3);
   }
   template <int i>
-  void load(const float* sums) {
-    if constexpr (i == 0) _tile_loadd(0, sums, 64);
-    if constexpr (i == 1) _tile_loadd(1, sums, 64);
-    if constexpr (i == 2) _tile_loadd(2, sums, 64);
-    if constexpr (i == 3) _tile_loadd(3, sums, 64);
+  void load(const float* accumulators) {
+    if constexpr (i == 0) _tile_loadd(0, accumulators, 64);
+    if constexpr (i == 1) _tile_loadd(1, accumulators, 64);
+    if constexpr (i == 2) _tile_loadd(2, accumulators, 64);
+    if constexpr (i == 3) _tile_loadd(3, accumulators, 64);
   }
   template <int i>
-  void store(float* sums) {
-    if constexpr (i == 0) _tile_stored(0, sums, 64);
-    if constexpr (i == 1) _tile_stored(1, sums, 64);
-    if constexpr (i == 2) _tile_stored(2, sums, 64);
-    if constexpr (i == 3) _tile_stored(3, sums, 64);
+  void store(float* accumulators) {
+    if constexpr (i == 0) _tile_stored(0, accumulators, 64);
+    if constexpr (i == 1) _tile_stored(1, accumulators, 64);
+    if constexpr (i == 2) _tile_stored(2, accumulators, 64);
+    if constexpr (i == 3) _tile_stored(3, accumulators, 64);
   }
   template <int i>
   void multiply() {
@@ -63,8 +63,8 @@ struct TileShapes {
 };
 static_assert(sizeof(TileShapes) == 64);
 
-// Static, and behind a compiler barrier: GCC 12 assumes that the instruction reads 8 of the 64
-// bytes, and removes stores to the others.
+// Static, and loaded behind a compiler barrier: GCC 12 assumes that the instruction reads only 8 of
+// the 64 bytes and removes the other stores.
 alignas(64) const TileShapes k_shapes;
 
 }  // namespace
@@ -80,7 +80,7 @@ constinit const MicroKernel k_amx_microkernel{
     .name = "amx",
     .begin = configure_amx_tiles,
     .end = release_amx_tiles,
-    .sweep = {sweep<AmxTiles, 1>, sweep<AmxTiles, 3>, sweep<AmxTiles, 4>},
+    .run = {micro_kernel<AmxTiles, 1>, micro_kernel<AmxTiles, 3>, micro_kernel<AmxTiles, 4>},
     .panels = {12, 16}};
 
 }  // namespace halfstep::backend::cpu::packed

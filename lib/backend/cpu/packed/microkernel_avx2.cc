@@ -12,9 +12,9 @@ using V [[gnu::vector_size(32)]] = float;
 }  // namespace
 
 constinit const MicroKernel k_avx2_microkernel{.name = "avx2",
-                                               .begin = nothing,
-                                               .end = nothing,
-                                               .sweep = {sweep, nullptr, nullptr},
+                                               .begin = no_op,
+                                               .end = no_op,
+                                               .run = {micro_kernel, nullptr, nullptr},
                                                .panels = {8, 0}};
 
 }  // namespace halfstep::backend::cpu::packed

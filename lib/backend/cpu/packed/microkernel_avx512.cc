@@ -11,39 +11,42 @@ namespace {
 #include "backend/cpu/packed/isa/avx512.inc"
 #include "backend/cpu/packed/isa/avx512_strips.inc"
 
-struct Fma {
+struct Float32Fma {
   static constexpr int k_groups = 32;
-  static constexpr I64 k_row = 128, k_column = 4, k_step = 4096, k_line = 128, k_right = 64;
+  static constexpr I64 k_row = 128, k_group = 4, k_a_k_block = 4096, k_b_group = 128, k_right = 64;
 
-  static __m512 multiply(__m512 sums, __m512 a, __m512 b) { return _mm512_fmadd_ps(a, b, sums); }
+  static __m512 multiply(__m512 accumulators, __m512 a, __m512 b) {
+    return _mm512_fmadd_ps(a, b, accumulators);
+  }
 };
 
-/// A panel of a is stored by reduction element.
-struct FmaByDepth : Fma {
-  static constexpr I64 k_row = 4, k_column = 128;
+/// For a panel of a whose rows are reduction elements.
+struct FmaByDepth : Float32Fma {
+  static constexpr I64 k_row = 4, k_group = 128;
 };
 
-inline void store_wide(float* to, Row x, I64 right) {
+inline void store_float32(float* to, Row x, I64 right) {
   _mm512_store_ps(to, x.left);
   _mm512_store_ps(to + right, x.right);
 }
 
-/// A k block is 32 rows of 32 values in both forms.
+/// A k block is 32 rows of 32 values, packed and widened.
 template <class Value>
-void widen_a(float* to, const std::byte* panel, I64 steps) {
-  for (I64 i = 0; i < steps * 32; ++i) {
-    store_wide(to + i * 32, Value::widen(_mm512_load_si512(panel + i * 64)), 16);
+void widen_a(float* to, const std::byte* panel, I64 k_blocks) {
+  for (I64 i = 0; i < k_blocks * 32; ++i) {
+    store_float32(to + i * 32, Value::widen(_mm512_load_si512(panel + i * 64)), 16);
   }
 }
 
-/// A k block from x whose rows run across the reduction axis, rounded to `Value`; see PackStep.
+/// Widens a k block of x whose rows are reduction elements, rounded to `Value`; see PackKBlock.
 template <class Value, class Element>
-void widen_by_depth(std::byte* step, const void* x, I64 stride, I64 rows, I64 columns) {
-  auto* to = reinterpret_cast<float*>(step);
-  const auto* from = static_cast<const Element*>(x);
-  const std::uint32_t mask = first_bits(columns);
+void widen_by_depth(std::byte* k_block, const MatrixBlock& x) {
+  auto* to = reinterpret_cast<float*>(k_block);
+  const auto* from = static_cast<const Element*>(x.data);
+  const I64 stride = x.stride, rows = x.rows;
+  const std::uint32_t mask = first_bits(x.columns);
   for (I64 row = 0; row < 32; ++row, to += 32, from += stride) {
-    const std::uint32_t kept = row < rows ? mask : 0;
+    const std::uint32_t valid = row < rows ? mask : 0;
     if (row < rows) {
       // Rows are too far apart for the hardware prefetcher to find the next block.
       const auto* next = reinterpret_cast<const char*>(from + 32);
@@ -51,27 +54,27 @@ void widen_by_depth(std::byte* step, const void* x, I64 stride, I64 rows, I64 co
       if constexpr (sizeof(Element) == 4) _mm_prefetch(next + 64, _MM_HINT_T0);
     }
     if constexpr (sizeof(Element) == 4) {
-      store_wide(to, Value::widen(Value::round(Float32::load(from, kept))), 16);
+      store_float32(to, Value::widen(Value::round(Float32::load(from, valid))), 16);
     } else {
-      store_wide(to, Value::load(from, kept), 16);
+      store_float32(to, Value::load(from, valid), 16);
     }
   }
 }
 
 /// A line is a pair of reduction elements of 16 columns: 0, 0, 1, 1, ...
 template <class Value>
-void widen_b(float* to, const std::byte* panel, I64 steps) {
+void widen_b(float* to, const std::byte* panel, I64 k_blocks) {
   // Even reduction elements, then odd ones.
   alignas(64) std::uint16_t order[32];
   for (int i = 0; i < 32; ++i) order[i] = static_cast<std::uint16_t>(i % 16 * 2 + i / 16);
   const __m512i sorted = _mm512_load_si512(order);
-  for (I64 step = 0; step < steps; ++step) {
+  for (I64 block = 0; block < k_blocks; ++block) {
     for (I64 pair = 0; pair < 16; ++pair) {
       for (I64 half = 0; half < 2; ++half) {
-        const __m512i line = _mm512_load_si512(panel + step * k_part + half * k_tile + pair * 64);
-        store_wide(to + step * 1024 + pair * 64 + half * 16,
-                   Value::widen(_mm512_permutexvar_epi16(sorted, line)),
-                   32);
+        const __m512i line = _mm512_load_si512(panel + block * k_part + half * k_tile + pair * 64);
+        store_float32(to + block * 1024 + pair * 64 + half * 16,
+                      Value::widen(_mm512_permutexvar_epi16(sorted, line)),
+                      32);
       }
     }
   }
@@ -86,9 +89,9 @@ constexpr MicroKernel::Widen k_widen{
 
 constinit const MicroKernel k_avx512_microkernel{
     .name = "avx512",
-    .begin = nothing,
-    .end = nothing,
-    .sweep = {sweep<Fma>, nullptr, nullptr, sweep<FmaByDepth>},
+    .begin = no_op,
+    .end = no_op,
+    .run = {micro_kernel<Float32Fma>, nullptr, nullptr, micro_kernel<FmaByDepth>},
     .panels = {8, 0},
     .bfloat16 = k_widen<Bfloat16>,
     .float16 = k_widen<Float16>,

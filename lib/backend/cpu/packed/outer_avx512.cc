@@ -13,8 +13,8 @@ namespace {
 
 #include "backend/cpu/packed/isa/avx512.inc"
 
-template <int rows, OuterAhead ahead>
-void strip(const OuterStrip& s) {
+template <int rows, OuterPrefetch ahead>
+void strip(const OuterStripArgs& s) {
   const std::uint32_t lanes = first_bits(s.columns);
   const __mmask16 left_lanes = left_of(lanes), right_lanes = right_of(lanes);
   const I64 a_stride = s.a_stride, b_stride = s.b_stride, y_stride = s.y_stride;
@@ -31,9 +31,9 @@ void strip(const OuterStrip& s) {
   for (I64 k = 0; k < s.depth; ++k, a += a_stride, b += b_stride) {
     const __m512 b0 = _mm512_maskz_loadu_ps(left_lanes, b);
     const __m512 b1 = _mm512_maskz_loadu_ps(right_lanes, b + 16);
-    if constexpr (ahead == OuterAhead::a) {
+    if constexpr (ahead == OuterPrefetch::a) {
       _mm_prefetch(reinterpret_cast<const char*>(a + 16), _MM_HINT_T0);
-    } else if constexpr (ahead == OuterAhead::b) {
+    } else if constexpr (ahead == OuterPrefetch::b) {
       _mm_prefetch(reinterpret_cast<const char*>(b + 32), _MM_HINT_T0);
       _mm_prefetch(reinterpret_cast<const char*>(b + 48), _MM_HINT_T0);
     }
@@ -53,9 +53,9 @@ void strip(const OuterStrip& s) {
 
 template <int... rows>
 constexpr OuterMicroKernels micro_kernels(std::integer_sequence<int, rows...>) {
-  return {{{strip<rows + 1, OuterAhead::none>,
-            strip<rows + 1, OuterAhead::a>,
-            strip<rows + 1, OuterAhead::b>}...}};
+  return {{{strip<rows + 1, OuterPrefetch::none>,
+            strip<rows + 1, OuterPrefetch::a>,
+            strip<rows + 1, OuterPrefetch::b>}...}};
 }
 
 }  // namespace

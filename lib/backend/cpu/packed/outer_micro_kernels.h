@@ -10,7 +10,7 @@ namespace halfstep::backend::cpu::packed {
 
 /// Rows of y, in `columns` of at most 32 columns: y[i][j] += sum over k of a[k][i] * b[k][j], with
 /// a fused multiply-add for each k in order.
-struct OuterStrip {
+struct OuterStripArgs {
   const float* a;  ///< [depth, rows of y], rows `a_stride` floats apart
   std::int64_t a_stride;
   const float* b;
@@ -23,12 +23,12 @@ struct OuterStrip {
 };
 
 /// The operand of which the next columns are prefetched.
-enum class OuterAhead { none, a, b };
+enum class OuterPrefetch { none, a, b };
 
 inline constexpr int k_outer_rows = 8;
 struct OuterMicroKernels {
-  /// [rows of y - 1][OuterAhead]
-  void (*strip[k_outer_rows][3])(const OuterStrip& strip);
+  /// [rows of y - 1][OuterPrefetch]
+  void (*strip[k_outer_rows][3])(const OuterStripArgs& strip);
 };
 
 extern const OuterMicroKernels k_avx512_outer_micro_kernels;

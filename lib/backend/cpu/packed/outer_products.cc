@@ -60,9 +60,9 @@ struct OuterProducts {
         for (I64 strip = first_strip; strip < last_strip; ++strip) {
           const I64 top = row(strip), rows = row(strip + 1) - top;
           // a is in a cache once the first columns have passed over it.
-          const OuterAhead ahead = strip + 1 == last_strip ? OuterAhead::b
-                                   : block == first_block  ? OuterAhead::a
-                                                           : OuterAhead::none;
+          const OuterPrefetch ahead = strip + 1 == last_strip ? OuterPrefetch::b
+                                      : block == first_block  ? OuterPrefetch::a
+                                                              : OuterPrefetch::none;
           k_avx512_outer_micro_kernels.strip[rows - 1][static_cast<int>(ahead)](
               {.a = a + from * m + top,
                .a_stride = m,
@@ -84,7 +84,7 @@ struct OuterProducts {
 Accepts accepts_outer_products(const NodeView& node) {
   const graph::Attrs& attrs = node.attrs();
   const DType dtype = node.output().dtype;
-  if (!vector::is_computed(dtype)) return Accepts::no(fmt::format("no {} here", name(dtype)));
+  if (Accepts a = vector::accepts_dtype(dtype); !a) return a;
   if (!attrs.get<bool>("transpose_a") || attrs.get<bool>("transpose_b")) {
     return Accepts::no("not the transposed a times b");
   }
@@ -101,9 +101,7 @@ Prepared prepare_outer_products(const NodeView& node, const Capabilities& capabi
   const OuterProducts p(node, capabilities.threads);
   const DType dtype = node.output().dtype;
   const auto run = [p](const float* a, const float* b, float* y) {
-    parallel_for(p.parts, 1, [&](I64 begin, I64 end) {
-      for (I64 part = begin; part < end; ++part) p.run(a, b, y, part);
-    });
+    parallel_for_each(p.parts, 1, [&](I64 part) { p.run(a, b, y, part); });
   };
   if (dtype == DType::float32) {
     return launch([run](const Args& args) {

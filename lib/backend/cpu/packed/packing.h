@@ -16,57 +16,51 @@ namespace halfstep::backend::cpu::packed {
 
 class Packing {
  public:
-  /// Packs x in `format` as operand `side`; transpose: x has the transposed layout.
+  /// Packs x in `format` as this operand; transpose: x is the transposed operand.
   Packing(const graph::TensorType& x,
           graph::ops::PackedFormat format,
-          Side side,
+          Operand operand,
           bool transpose,
-          const Blocks& blocks);
+          const BlockKernels& blocks);
   /// Packs x as the attributes of a PackOperand or PackedVariable say.
-  Packing(const graph::TensorType& x, const graph::Attrs& attrs, const Blocks& blocks);
-  /// Packs x of the packed dtype with non-temporal stores where it is large, since it is not read
-  /// soon.
+  Packing(const graph::TensorType& x, const graph::Attrs& attrs, const BlockKernels& blocks);
+  /// Packs x of the packed dtype, with non-temporal stores if it is large, since it is read in the
+  /// next step only.
   static Packing of_update(const graph::TensorType& x,
                            const graph::Attrs& attrs,
-                           const Blocks& blocks);
+                           const BlockKernels& blocks);
 
-  /// Of the row-major operand a of a PackedMatMul; none where a arrives packed.
-  static std::optional<Packing> of_product(const NodeView& node, const Blocks& blocks);
+  /// The packing of the row-major operand a of a PackedMatMul; none if a is packed.
+  static std::optional<Packing> of_operand_a(const NodeView& node, const BlockKernels& blocks);
 
   /// The layout of the packed operand.
   const Layout& layout() const { return layout_; }
-  /// Whether x's rows run along the reduction axis, so that a panel is packed from whole rows.
+  /// Whether the rows of x are along the reduction axis, so that a panel is packed from full rows.
   bool along_depth() const { return along_depth_; }
 
   /// Numbers of 32 x 32 blocks of x along its rows and columns.
-  std::int64_t down() const { return (rows_ + k_block - 1) / k_block; }
-  std::int64_t across() const { return (columns_ + k_block - 1) / k_block; }
+  std::int64_t row_blocks() const { return (rows_ + k_block_size - 1) / k_block_size; }
+  std::int64_t column_blocks() const { return (columns_ + k_block_size - 1) / k_block_size; }
 
   /// The dtype of x.
   DType from() const { return from_; }
 
-  /// Lets pack_panel() write k blocks of `step_bytes` by `step`, for x whose rows run across the
-  /// reduction axis.
-  void replace_step(PackStep step, std::int64_t step_bytes) {
-    pack_ = step;
-    step_bytes_ = step_bytes;
+  /// Lets pack_panel() write k blocks of `k_block_bytes` by `function`, for x in
+  /// Order::across_depth.
+  void replace_pack(PackKBlock function, std::int64_t k_block_bytes) {
+    pack_ = function;
+    k_block_bytes_ = k_block_bytes;
   }
 
   /// Packs block (i, j) of x.
   void pack(const std::byte* x, std::byte* to, std::int64_t i, std::int64_t j) const {
-    pack_block({x + (i * k_block * columns_ + j * k_block) * element_bytes_,
-                columns_,
-                std::min(k_block, rows_ - i * k_block),
-                std::min(k_block, columns_ - j * k_block)},
-               to,
-               i,
-               j);
+    pack_block(block(x, i, j), to, i, j);
   }
 
   /// Packs all blocks on the calling thread.
   void pack_all(const std::byte* x, std::byte* to) const {
-    for (std::int64_t i = 0; i < down(); ++i) {
-      for (std::int64_t j = 0; j < across(); ++j) pack(x, to, i, j);
+    for (std::int64_t i = 0; i < row_blocks(); ++i) {
+      for (std::int64_t j = 0; j < column_blocks(); ++j) pack(x, to, i, j);
     }
   }
 
@@ -76,34 +70,31 @@ class Packing {
                   std::int64_t panel,
                   std::int64_t first,
                   std::int64_t count) const;
-  /// The memory of x that holds part `index` of `parts` of a panel's rows, where these run along
-  /// the reduction axis.
+  /// Part `index` of `parts` of the memory of a panel of x in Order::along_depth.
   std::span<const std::byte> rows_of_panel(const std::byte* x,
                                            std::int64_t panel,
                                            std::int64_t index,
                                            std::int64_t parts) const;
 
-  /// A block of x's elements at any address.
-  struct Block {
-    const void* first;
-    std::int64_t stride;  ///< elements from row to row
-    std::int64_t rows, columns;
-  };
-  void pack_block(const Block& x, std::byte* to, std::int64_t i, std::int64_t j) const {
-    pack_(to + (along_depth_ ? layout_.step_offset(i, j) : layout_.step_offset(j, i)),
-          x.first,
-          x.stride,
-          x.rows,
-          x.columns);
+  /// Packs a copy of block (i, j) of x.
+  void pack_block(const MatrixBlock& x, std::byte* to, std::int64_t i, std::int64_t j) const {
+    pack_(to + (along_depth_ ? layout_.k_block_offset(i, j) : layout_.k_block_offset(j, i)), x);
   }
 
  private:
+  MatrixBlock block(const std::byte* x, std::int64_t i, std::int64_t j) const {
+    return {x + (i * columns_ + j) * k_block_size * element_bytes_,
+            columns_,
+            std::min(k_block_size, rows_ - i * k_block_size),
+            std::min(k_block_size, columns_ - j * k_block_size)};
+  }
+
   std::int64_t rows_, columns_, element_bytes_;
   DType from_;
   bool along_depth_;
   Layout layout_;
-  PackStep pack_;
-  std::int64_t step_bytes_;  ///< of a packed panel
+  PackKBlock pack_;
+  std::int64_t k_block_bytes_;  ///< of a packed panel
 };
 
 }  // namespace halfstep::backend::cpu::packed

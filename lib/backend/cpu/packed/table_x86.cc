@@ -7,9 +7,9 @@
 
 namespace halfstep::backend::cpu {
 
-const packed::Blocks& packed::blocks(Isa isa) {
-  if (isa >= Isa::avx512_bf16) return avx512_bf16_blocks();
-  return isa >= Isa::avx512 ? avx512_blocks() : portable_blocks();
+const packed::BlockKernels& packed::block_kernels(Isa isa) {
+  if (isa >= Isa::avx512_bf16) return avx512_bf16_block_kernels();
+  return isa >= Isa::avx512 ? avx512_block_kernels() : portable_block_kernels();
 }
 
 const packed::MicroKernel& packed::float32_microkernel(Isa isa) {
@@ -38,16 +38,16 @@ Accepts accepts_avx512(const NodeView&, const Capabilities& capabilities) {
 }
 
 Prepared prepare_pack(const NodeView& node, const Capabilities& capabilities) {
-  return packed::prepare_pack(node, packed::blocks(capabilities.isa));
+  return packed::prepare_pack(node, packed::block_kernels(capabilities.isa));
 }
 
-using AcceptsProduct = Accepts(const NodeView&, const Capabilities&);
+using AcceptsMatMul = Accepts(const NodeView&, const Capabilities&);
 
 graph::ops::PackedFormat format_of(const NodeView& node) {
   return graph::ops::operand_format(node.attrs());
 }
 
-template <AcceptsProduct accepts>
+template <AcceptsMatMul accepts>
 Accepts accepts_amx(const NodeView& node, const Capabilities& capabilities) {
   if (capabilities.isa < Isa::amx) return Accepts::no("needs amx");
   if (format_of(node) == graph::ops::PackedFormat{DType::float16, 1}) {
@@ -56,7 +56,7 @@ Accepts accepts_amx(const NodeView& node, const Capabilities& capabilities) {
   return accepts(node, capabilities);
 }
 
-template <AcceptsProduct accepts>
+template <AcceptsMatMul accepts>
 Accepts accepts_avx512_bf16(const NodeView& node, const Capabilities& capabilities) {
   if (capabilities.isa < Isa::avx512_bf16) return Accepts::no("needs avx512_bf16");
   if (node.attrs().get<DType>("T") != DType::bfloat16) {
@@ -65,8 +65,8 @@ Accepts accepts_avx512_bf16(const NodeView& node, const Capabilities& capabiliti
   return accepts(node, capabilities);
 }
 
-/// Widened to float32, where the instruction set has no faster multiplication of 16 bits.
-template <AcceptsProduct accepts>
+/// For operands widened to float32, if the instruction set has no faster 16-bit multiplication.
+template <AcceptsMatMul accepts>
 Accepts accepts_widened(const NodeView& node, const Capabilities& capabilities) {
   if (capabilities.isa < Isa::avx512) return Accepts::no("needs avx512");
   const graph::ops::PackedFormat format = format_of(node);
@@ -78,7 +78,7 @@ Accepts accepts_widened(const NodeView& node, const Capabilities& capabilities) 
   return accepts(node, capabilities);
 }
 
-/// For one dtype: the name of a kernel that splits operands into high and low parts says so.
+/// For one dtype, since kernels that split operands into high and low parts have another name.
 template <DType dtype>
 Accepts accepts_conv(const NodeView& node, const Capabilities& capabilities) {
   if (capabilities.isa < Isa::amx) return Accepts::no("needs amx");
@@ -113,15 +113,15 @@ Accepts accepts_outer(const NodeView& node, const Capabilities& capabilities) {
   return packed::accepts_outer_products(node);
 }
 
-template <const packed::MicroKernel& unit>
-Prepared prepare_product(const NodeView& node, const Capabilities& capabilities) {
-  return packed::prepare_product(
-      node, unit, packed::blocks(capabilities.isa), capabilities.threads);
+template <const packed::MicroKernel& micro_kernel>
+Prepared prepare_matmul(const NodeView& node, const Capabilities& capabilities) {
+  return packed::prepare_matmul(
+      node, micro_kernel, packed::block_kernels(capabilities.isa), capabilities.threads);
 }
 
-template <const packed::MicroKernel& unit>
-Prepared prepare_product_update(const NodeView& node, const Capabilities& capabilities) {
-  return packed::prepare_product_update(node, unit, capabilities);
+template <const packed::MicroKernel& micro_kernel>
+Prepared prepare_matmul_update(const NodeView& node, const Capabilities& capabilities) {
+  return packed::prepare_matmul_update(node, micro_kernel, capabilities);
 }
 
 }  // namespace
@@ -134,7 +134,7 @@ std::span<const Kernel> packed_kernels() {
   constexpr auto k_forward = prepare_conv<packed::prepare_conv_forward>;
   constexpr auto k_backward_data = prepare_conv<packed::prepare_conv_backward_data>;
   constexpr auto k_backward_filter = prepare_conv<packed::prepare_conv_backward_filter>;
-  static const Kernel k_rows[] = {
+  static const Kernel k_kernels[] = {
       {"PackOperand", "packed/avx512", accepts_avx512, prepare_pack},
       {"PackedVariable", "packed/avx512", accepts_avx512, prepare_pack},
       {.op = "MatMul",
@@ -149,28 +149,28 @@ std::span<const Kernel> packed_kernels() {
        .widens = true},
       {"PackedMatMul",
        k_amx,
-       accepts_amx<packed::accepts_product>,
-       prepare_product<packed::k_amx_microkernel>},
+       accepts_amx<packed::accepts_matmul>,
+       prepare_matmul<packed::k_amx_microkernel>},
       {"PackedMatMul",
        k_avx512_bf16,
-       accepts_avx512_bf16<packed::accepts_product>,
-       prepare_product<packed::k_avx512_bf16_microkernel>},
+       accepts_avx512_bf16<packed::accepts_matmul>,
+       prepare_matmul<packed::k_avx512_bf16_microkernel>},
       {"PackedMatMul",
        k_avx512,
-       accepts_widened<packed::accepts_product>,
-       prepare_product<packed::k_avx512_microkernel>},
+       accepts_widened<packed::accepts_matmul>,
+       prepare_matmul<packed::k_avx512_microkernel>},
       {"PackedMatMulUpdate",
        k_amx,
-       accepts_amx<packed::accepts_product_update>,
-       prepare_product_update<packed::k_amx_microkernel>},
+       accepts_amx<packed::accepts_matmul_update>,
+       prepare_matmul_update<packed::k_amx_microkernel>},
       {"PackedMatMulUpdate",
        k_avx512_bf16,
-       accepts_avx512_bf16<packed::accepts_product_update>,
-       prepare_product_update<packed::k_avx512_bf16_microkernel>},
+       accepts_avx512_bf16<packed::accepts_matmul_update>,
+       prepare_matmul_update<packed::k_avx512_bf16_microkernel>},
       {"PackedMatMulUpdate",
        k_avx512,
-       accepts_widened<packed::accepts_product_update>,
-       prepare_product_update<packed::k_avx512_microkernel>},
+       accepts_widened<packed::accepts_matmul_update>,
+       prepare_matmul_update<packed::k_avx512_microkernel>},
       {"Conv2D", k_direct, accepts_direct, k_direct_forward},
       {"Conv2DBias", k_direct, accepts_direct, k_direct_forward},
       {"Conv2DBackpropFilter", k_direct, accepts_direct, k_direct_filter},
@@ -183,7 +183,7 @@ std::span<const Kernel> packed_kernels() {
       {"Conv2DBackpropFilter", k_conv, k_bfloat16, k_backward_filter},
       {"Conv2DBackpropFilter", k_conv_by_halves, k_float16, k_backward_filter},
   };
-  return k_rows;
+  return k_kernels;
 }
 
 }  // namespace halfstep::backend::cpu

@@ -1,6 +1,6 @@
-// RNNGrad (graph/ops/recurrent.cc) panel by panel: all steps of 32 samples on one thread, the last
-// one first. The gradients of gates are computed in float32 and rounded once; the rounded ones pass
-// the matmul, whose sums and the gradient of h stay in float32. Bit-identical for every number of
+// RNNGrad (graph/ops/recurrent.cc) panel by panel: all steps of 32 samples on one thread, in
+// reverse order. The gradients of gates are computed in float32 and rounded once; the matmul reads
+// them rounded, and its result and the gradient of h are float32. Bit-identical for every number of
 // threads.
 
 #include <algorithm>
@@ -22,12 +22,12 @@ class Backward : public Pass {
   void run(const Args& args) const {
     pack(args, args.in[2]);
     panels_.for_each(matmul_, [&](I64 panel, I64 part) {
-      Panel{*this, args, panel * packed::k_block, panels_.rows(panel), part}.run();
+      Panel{*this, args, panel * packed::k_block_size, panels_.rows(panel), part}.run();
     });
   }
 
  private:
-  /// A panel on its way back through the steps.
+  /// The backward pass of a panel.
   struct Panel {
     const Backward& f;
     const Args& args;
@@ -36,20 +36,20 @@ class Backward : public Pass {
     const RnnGeometry& g = f.g_;
     const RowMath& m = f.math_;
     I64 n = g.units;
-    I64 of_part = f.piece_of(part);
-    /// The gradient of h that passed the matmul, and the part that did not: of a gru, and of a step
-    /// that is left out.
-    float* dh = at<float>(args, of_part + f.dh_);
-    float* direct = at<float>(args, of_part + f.direct_);
-    /// Rows of a sample: gradients of the gates' sums, gates, dy, previous state, scratch.
-    float* dz = at<float>(args, of_part + f.rows_);
+    I64 base = f.part_offset(part);
+    /// The gradient of h through the matmul, and the rest of it: of a gru, and of a masked step.
+    float* dh = at<float>(args, base + f.dh_);
+    float* direct = at<float>(args, base + f.direct_);
+    /// Rows of a sample: gradients of the gates before activation, gates, dy, previous state,
+    /// scratch.
+    float* dz = at<float>(args, base + f.rows_);
     float *saved = dz + g.columns(), *dy = saved + 4 * n, *before = dy + n;
     float *spare = before + n, *other = spare + n, *third = other + n;
 
     I64 row_at(I64 r, I64 step) const { return (first + r) * g.steps + g.position(step); }
     float* dh_of(I64 r) const { return dh + r * f.matmul_.stride(); }
     float* doperand_of(I64 r) const {
-      return at<float>(args, of_part + f.doperand_) + r * f.candidate_->stride();
+      return at<float>(args, base + f.doperand_) + r * f.candidate_->stride();
     }
     float* dc_of(I64 r) const { return args.out[3].as<float>() + (first + r) * n; }
 
@@ -59,14 +59,14 @@ class Backward : public Pass {
       for (I64 r = 0; r < rows; ++r) std::fill_n(dh_of(r), n, 0.0F);
       if (lstm) std::copy_n(args.in[1].as<float>() + first * n, rows * n, dc_of(0));
       for (I64 step = g.steps; step-- > 0;) {
-        for (I64 r = 0; r < rows; ++r) retreat(r, step);
+        for (I64 r = 0; r < rows; ++r) backward_step(r, step);
         if (f.candidate_) reset(step);
         const std::byte* sums = args.out[gru ? 1 : 0].as<std::byte>();
         f.matmul_.multiply(sums + row_at(0, step) * g.columns() * m.source.size,
                            g.steps * g.columns(),
                            rows,
                            at<std::byte>(args, f.kernel_),
-                           at<std::byte>(args, of_part + f.scratch_),
+                           at<std::byte>(args, base + f.scratch_),
                            dh);
         for (I64 r = 0; f.candidate_ && r < rows; ++r) {
           RowMath::apply(m.add, dh_of(r), dh_of(r), doperand_of(r), n);
@@ -90,21 +90,21 @@ class Backward : public Pass {
                        : m.source.read(args.in[5].data, row_at(r, step - 1) * n, n, before);
     }
 
-    /// The gradients of one sample's gates at a step.
-    void retreat(I64 r, I64 step) {
+    /// Computes the gradients of the gates of one sample at a step.
+    void backward_step(I64 r, I64 step) {
       const I64 row = row_at(r, step);
-      const bool taken = f.all_taken_ || args.in[9].as<bool>()[row];
+      const bool unmasked = f.all_unmasked_ || args.in[9].as<bool>()[row];
       float* total = dh_of(r);
-      if (m.lstm_grad != nullptr && taken) {
-        whole_lstm(r, step);
-        if (!f.all_taken_) std::fill_n(direct + r * n, n, 0.0F);
+      if (m.lstm_grad != nullptr && unmasked) {
+        fused_lstm(r, step);
+        if (!f.all_unmasked_) std::fill_n(direct + r * n, n, 0.0F);
         return;
       }
       const float* dy_row = m.source.read(args.in[0].data, row * n, n, dy);
       RowMath::apply(m.add, total, total, direct + r * n, n);
       RowMath::apply(m.add, total, total, dy_row, n);
-      if (!taken) return keep(r, row, total);
-      if (!f.all_taken_) std::fill_n(direct + r * n, n, 0.0F);
+      if (!unmasked) return skip_step(r, row, total);
+      if (!f.all_unmasked_) std::fill_n(direct + r * n, n, 0.0F);
       const float* gates = g.saved > 0 ? m.source.read(args.in[6].data, row * 4 * n, 4 * n, saved)
                                        : m.source.read(args.in[5].data, row * n, n, saved);
       if (g.mode == RnnMode::lstm) {
@@ -116,13 +116,13 @@ class Backward : public Pass {
       }
       m.store(args.out[0].data, row * g.columns(), g.columns(), dz);
       if (g.mode != RnnMode::gru) return;
-      // The candidate's sum is reached through the reset gate.
+      // The reset gate multiplies the recurrent part of the candidate.
       RowMath::apply(m.mul, dz + 2 * n, dz + 2 * n, gates + n, n);
       m.store(args.out[1].data, row * g.columns(), g.columns(), dz);
     }
 
-    /// A step that is left out: its gates have no gradient, that of h goes on to the step before.
-    void keep(I64 r, I64 row, const float* total) const {
+    /// A masked step: its gates have no gradient, and the gradient of h is that of the step before.
+    void skip_step(I64 r, I64 row, const float* total) const {
       std::copy_n(total, n, direct + r * n);
       std::fill_n(dz, g.columns(), 0.0F);
       m.store(args.out[0].data, row * g.columns(), g.columns(), dz);
@@ -136,7 +136,7 @@ class Backward : public Pass {
                        : args.in[7].as<float>() + row_at(r, step - 1) * n;
     }
 
-    void whole_lstm(I64 r, I64 step) const {
+    void fused_lstm(I64 r, I64 step) const {
       const I64 row = row_at(r, step), columns = g.columns();
       const void *gates = m.at(args.in[6], row * columns), *dy_row = m.at(args.in[0], row * n);
       void* to = m.at(args.out[0], row * columns);
@@ -200,11 +200,11 @@ class Backward : public Pass {
           g.steps * g.columns(),
           rows,
           at<std::byte>(args, f.candidate_kernel_),
-          at<std::byte>(args, of_part + f.scratch_),
+          at<std::byte>(args, base + f.scratch_),
           doperand_of(0));
       for (I64 r = 0; r < rows; ++r) {
         const I64 row = row_at(r, step);
-        if (!f.all_taken_ && !args.in[9].as<bool>()[row]) continue;
+        if (!f.all_unmasked_ && !args.in[9].as<bool>()[row]) continue;
         const float* operand = previous(r, step);
         if (f.masked_) {
           const float* mask = m.source.read(args.in[8].data, (first + r) * n, n, spare);
@@ -221,11 +221,11 @@ class Backward : public Pass {
     }
   };
 
-  // Offsets in a part's piece of the workspace.
-  I64 dh_ = piece_.reserve(sums_bytes(matmul_));
-  I64 doperand_ = piece_.reserve(candidate_ ? sums_bytes(*candidate_) : 0);
-  I64 direct_ = piece_.reserve(packed::k_block * g_.units * k_float);
-  I64 rows_ = piece_.reserve((g_.columns() + 9 * g_.units) * k_float);
+  // Offsets in the memory of a part.
+  I64 dh_ = part_layout_.reserve(z_bytes(matmul_));
+  I64 doperand_ = part_layout_.reserve(candidate_ ? z_bytes(*candidate_) : 0);
+  I64 direct_ = part_layout_.reserve(packed::k_block_size * g_.units * k_float);
+  I64 rows_ = part_layout_.reserve((g_.columns() + 9 * g_.units) * k_float);
 };
 
 }  // namespace

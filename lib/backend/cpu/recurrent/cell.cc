@@ -8,18 +8,14 @@ namespace halfstep::backend::cpu::recurrent {
 namespace {
 
 /// An op with its gradient, and whether the gradient's first operand is dy.
-struct Row {
+struct ActivationOps {
   std::string_view op, grad;
   bool dy_first;
 };
-constexpr Row k_rows[] = {
+constexpr ActivationOps k_activations[] = {
     {"Relu", "ReluGrad", true}, {"Sigmoid", "SigmoidGrad", false}, {"Tanh", "TanhGrad", false}};
 
-vector::Map loop(const vector::Loops& loops, std::string_view op) {
-  return vector::find_map(loops, op)->loop;
-}
-
-/// By a kernel [depth, columns] or by its transpose.
+/// The matmul by a kernel [depth, columns], or by its transpose.
 PanelMatMul matmul(const NodeView& node,
                    const Capabilities& capabilities,
                    I64 depth,
@@ -37,11 +33,11 @@ PanelMatMul matmul(const NodeView& node,
 }  // namespace
 
 RowActivation::RowActivation(const vector::Loops& loops, std::string_view op) {
-  for (const Row& row : k_rows) {
-    if (row.op != op) continue;
-    f_ = loop(loops, row.op);
-    grad_ = loop(loops, row.grad);
-    dy_first_ = row.dy_first;
+  for (const ActivationOps& ops : k_activations) {
+    if (ops.op != op) continue;
+    f_ = find_entry(loops.maps, ops.op)->loop;
+    grad_ = find_entry(loops.maps, ops.grad)->loop;
+    dy_first_ = ops.dy_first;
   }
 }
 
@@ -62,9 +58,9 @@ void RowActivation::grad(float* dx, const float* y, const float* dy, I64 n) cons
 }
 
 RowMath::RowMath(const vector::Loops& loops, const NodeView& node)
-    : add(loop(loops, "AddV2")),
-      sub(loop(loops, "Sub")),
-      mul(loop(loops, "Mul")),
+    : add(find_entry(loops.maps, "AddV2")->loop),
+      sub(find_entry(loops.maps, "Sub")->loop),
+      mul(find_entry(loops.maps, "Mul")->loop),
       cell(loops, node.attrs().get<std::string>("activation")),
       gate(loops, node.attrs().get<std::string>("recurrent_activation")),
       source(loops, node.input(0).dtype),
@@ -97,7 +93,7 @@ Pass::Pass(const NodeView& node,
                      : std::nullopt),
       panels_(g, capabilities.threads),
       masked_(node.inputs() > masks),
-      all_taken_(node.inputs() <= masks + 1) {}
+      all_unmasked_(node.inputs() <= masks + 1) {}
 
 void Pass::pack(const Args& args, const TensorView& kernel) const {
   matmul_.pack(kernel.as<std::byte>(), g_.columns(), at<std::byte>(args, kernel_));
@@ -108,7 +104,7 @@ void Pass::pack(const Args& args, const TensorView& kernel) const {
 
 Accepts accepts(const NodeView& node, const Capabilities&) {
   const DType dtype = node.input(0).dtype;
-  if (!vector::is_computed(dtype)) return Accepts::no(fmt::format("no {} here", name(dtype)));
+  if (Accepts a = vector::accepts_dtype(dtype); !a) return a;
   if (node.input(4).dtype != DType::float32) return Accepts::no("a carry in float64");
   return Accepts::yes();
 }
@@ -118,11 +114,11 @@ Accepts accepts(const NodeView& node, const Capabilities&) {
 namespace halfstep::backend::cpu {
 
 std::span<const Kernel> recurrent_kernels() {
-  static const Kernel k_rows[] = {
+  static const Kernel k_kernels[] = {
       {"RNN", "recurrent/rnn", recurrent::accepts, recurrent::prepare_forward},
       {"RNNGrad", "recurrent/rnn_grad", recurrent::accepts, recurrent::prepare_backward},
   };
-  return k_rows;
+  return k_kernels;
 }
 
 }  // namespace halfstep::backend::cpu

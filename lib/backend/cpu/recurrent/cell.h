@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/cpu/recurrent/panel_matmul.h"
-#include "backend/cpu/vector/rows.h"
+#include "backend/cpu/vector/kernels.h"
 #include "backend/cpu/workspace_layout.h"
 #include "backend/kernel.h"
 #include "core/parallel.h"
@@ -37,10 +37,10 @@ class RowActivation {
 struct RowMath {
   vector::Map add, sub, mul;
   RowActivation cell, gate;
-  /// Loops of a whole step of an lstm with tanh and sigmoid; null for other layers.
+  /// Fused loops of a step of an lstm with tanh and sigmoid; null for other layers.
   void (*lstm)(const vector::LstmRow& s, I64 n) = nullptr;
   void (*lstm_grad)(const vector::LstmGradRow& s, I64 n) = nullptr;
-  /// Whether they take rows of the node's dtype, else of float32.
+  /// Whether these loops read and write rows of the dtype of the node; otherwise float32.
   bool lstm_stores = false;
   vector::Source source;  ///< of the node's dtype
   vector::Sink sink;
@@ -58,15 +58,17 @@ struct RowMath {
   void store(void* to, I64 i, I64 n, const float* x) const { sink.write(to, i, n, x); }
 };
 
-/// The samples of a panel, and the panels that a part of the work takes.
+/// The panels of 32 samples of a batch, split into parts that each run on one thread.
 struct Panels {
   I64 batch = 0;
   I64 parts = 1;
 
   Panels(const RnnGeometry& g, int threads);
 
-  I64 count() const { return divide_up(batch, packed::k_block); }
-  I64 rows(I64 panel) const { return std::min(packed::k_block, batch - panel * packed::k_block); }
+  I64 count() const { return divide_up(batch, packed::k_block_size); }
+  I64 rows(I64 panel) const {
+    return std::min(packed::k_block_size, batch - panel * packed::k_block_size);
+  }
   /// Calls body(panel, part) for all panels, on all threads.
   template <class F>
   void for_each(const PanelMatMul& matmul, const F& body) const {
@@ -80,17 +82,19 @@ struct Panels {
   }
 };
 
-/// The properties that both passes have. The workspace holds the memory of all threads, then a
-/// piece for each part of the work.
+/// The members that both passes share. The workspace holds memory that all threads read, then the
+/// memory of each part.
 class Pass {
  public:
-  std::size_t workspace_bytes() const { return static_cast<std::size_t>(piece_of(panels_.parts)); }
+  std::size_t workspace_bytes() const {
+    return static_cast<std::size_t>(part_offset(panels_.parts));
+  }
 
  protected:
   static constexpr I64 k_float = sizeof(float);
 
   /// `transposed`: matmuls are by the transposed kernel. `masks`: the index of the dropout masks of
-  /// h; these and the next input, the steps that are taken, are optional.
+  /// h; these and the next input, the mask of steps, are optional.
   Pass(const NodeView& node,
        const Capabilities& capabilities,
        const RnnGeometry& g,
@@ -101,10 +105,10 @@ class Pass {
   static T* at(const Args& args, I64 offset) {
     return reinterpret_cast<T*>(args.workspace + offset);
   }
-  I64 piece_of(I64 part) const { return shared_.bytes() + part * piece_.bytes(); }
-  /// Bytes of z of a panel.
-  I64 sums_bytes(const PanelMatMul& matmul) const {
-    return packed::k_block * matmul.stride() * k_float;
+  I64 part_offset(I64 part) const { return shared_layout_.bytes() + part * part_layout_.bytes(); }
+  /// Bytes of z for one panel.
+  I64 z_bytes(const PanelMatMul& matmul) const {
+    return packed::k_block_size * matmul.stride() * k_float;
   }
   void pack(const Args& args, const TensorView& kernel) const;
 
@@ -114,11 +118,11 @@ class Pass {
   std::optional<PanelMatMul> candidate_;  ///< of a candidate whose operand has a reset gate
   Panels panels_;
   bool masked_;
-  bool all_taken_;  ///< no step is left out
-  WorkspaceLayout shared_, piece_;
-  I64 kernel_ = shared_.reserve(matmul_.packed_bytes());
-  I64 candidate_kernel_ = shared_.reserve(candidate_ ? candidate_->packed_bytes() : 0);
-  I64 scratch_ = piece_.reserve(matmul_.scratch_bytes());
+  bool all_unmasked_;  ///< no step is masked
+  WorkspaceLayout shared_layout_, part_layout_;
+  I64 kernel_ = shared_layout_.reserve(matmul_.packed_bytes());
+  I64 candidate_kernel_ = shared_layout_.reserve(candidate_ ? candidate_->packed_bytes() : 0);
+  I64 scratch_ = part_layout_.reserve(matmul_.scratch_bytes());
 };
 
 /// RNN and RNNGrad of float32, float16 and bfloat16, with a float32 carry.

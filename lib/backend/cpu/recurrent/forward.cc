@@ -22,12 +22,12 @@ class Forward : public Pass {
     const auto* bias = math_.source.read(args.in[2].data, 0, g_.columns(), at<float>(args, bias_));
     pack(args, args.in[1]);
     panels_.for_each(matmul_, [&](I64 panel, I64 part) {
-      Panel{*this, args, bias, panel * packed::k_block, panels_.rows(panel), part}.run();
+      Panel{*this, args, bias, panel * packed::k_block_size, panels_.rows(panel), part}.run();
     });
   }
 
  private:
-  /// A panel on its way through the steps.
+  /// The forward pass of a panel.
   struct Panel {
     const Forward& f;
     const Args& args;
@@ -37,11 +37,11 @@ class Forward : public Pass {
     const RnnGeometry& g = f.g_;
     const RowMath& m = f.math_;
     I64 n = g.units;
-    I64 of_part = f.piece_of(part);
-    float* z = at<float>(args, of_part + f.z_);
-    float* x = at<float>(args, of_part + f.rows_);  // a row of projections
+    I64 base = f.part_offset(part);
+    float* z = at<float>(args, base + f.z_);
+    float* x = at<float>(args, base + f.rows_);  // a row of projections
     float *h = x + g.columns(), *scratch = h + n, *before = scratch + n, *spare = before + n;
-    std::byte* states = at<std::byte>(args, of_part + f.states_);
+    std::byte* states = at<std::byte>(args, base + f.states_);
 
     I64 row_at(I64 r, I64 step) const { return (first + r) * g.steps + g.position(step); }
 
@@ -53,7 +53,7 @@ class Forward : public Pass {
       for (I64 step = 0; step < g.steps; ++step) {
         const auto [operand, stride] = multiply(step);
         if (f.candidate_) reset(operand, stride, step);
-        for (I64 r = 0; r < rows; ++r) advance(r, step);
+        for (I64 r = 0; r < rows; ++r) forward_step(r, step);
       }
     }
 
@@ -89,13 +89,13 @@ class Forward : public Pass {
                          stride,
                          rows,
                          at<std::byte>(args, f.kernel_),
-                         at<std::byte>(args, of_part + f.scratch_),
+                         at<std::byte>(args, base + f.scratch_),
                          z);
       return {from, stride};
     }
 
     float* candidate_of(I64 r) const {
-      return at<float>(args, of_part + f.candidate_z_) + r * f.candidate_->stride();
+      return at<float>(args, base + f.candidate_z_) + r * f.candidate_->stride();
     }
 
     /// Replaces the sums of the gates by the gates, and computes the candidate's sums: the reset
@@ -117,16 +117,16 @@ class Forward : public Pass {
                              n,
                              rows,
                              at<std::byte>(args, f.candidate_kernel_),
-                             at<std::byte>(args, of_part + f.scratch_),
+                             at<std::byte>(args, base + f.scratch_),
                              candidate_of(0));
     }
 
-    /// The gates and the new state of one sample.
-    void advance(I64 r, I64 step) {
+    /// Computes the gates and the new state of one sample.
+    void forward_step(I64 r, I64 step) {
       const I64 row = row_at(r, step);
-      if (!f.all_taken_ && !args.in[6].as<bool>()[row]) return keep(r, step);
+      if (!f.all_unmasked_ && !args.in[6].as<bool>()[row]) return skip_step(r, step);
       float* of_row = z + r * f.matmul_.stride();
-      if (m.lstm != nullptr) return whole_lstm(of_row, first + r, row);
+      if (m.lstm != nullptr) return fused_lstm(of_row, first + r, row);
       const float* in = m.source.read(args.in[0].data, row * g.columns(), g.columns(), x);
       if (!f.candidate_) RowMath::apply(m.add, of_row, of_row, bias, g.columns());
       if (g.mode == RnnMode::lstm) {
@@ -146,8 +146,8 @@ class Forward : public Pass {
       m.store(args.out[0].data, row * n, n, h);
     }
 
-    /// The state of one sample over a step that is left out.
-    void keep(I64 r, I64 step) const {
+    /// Copies the state of one sample over a masked step.
+    void skip_step(I64 r, I64 step) const {
       const I64 row = row_at(r, step);
       const auto [from, stride] = previous(step);
       const I64 size = m.source.size;
@@ -159,7 +159,7 @@ class Forward : public Pass {
       std::copy_n(args.out[1].as<float>() + (first + r) * n, n, args.out[3].as<float>() + row * n);
     }
 
-    void whole_lstm(const float* sums, I64 sample, I64 row) const {
+    void fused_lstm(const float* sums, I64 sample, I64 row) const {
       float* c = args.out[1].as<float>() + sample * n;
       float* c_saved = g.training ? args.out[3].as<float>() + row * n : c;
       void *gates = x, *y = h;
@@ -215,12 +215,12 @@ class Forward : public Pass {
     }
   };
 
-  // Offsets: in the workspace, and in a part's piece of it.
-  I64 bias_ = shared_.reserve(g_.columns() * k_float);
-  I64 z_ = piece_.reserve(sums_bytes(matmul_));
-  I64 candidate_z_ = piece_.reserve(candidate_ ? sums_bytes(*candidate_) : 0);
-  I64 rows_ = piece_.reserve((g_.columns() + 4 * g_.units) * k_float);
-  I64 states_ = piece_.reserve(packed::k_block * g_.units * math_.source.size);
+  // Offsets in the workspace, and in the memory of a part.
+  I64 bias_ = shared_layout_.reserve(g_.columns() * k_float);
+  I64 z_ = part_layout_.reserve(z_bytes(matmul_));
+  I64 candidate_z_ = part_layout_.reserve(candidate_ ? z_bytes(*candidate_) : 0);
+  I64 rows_ = part_layout_.reserve((g_.columns() + 4 * g_.units) * k_float);
+  I64 states_ = part_layout_.reserve(packed::k_block_size * g_.units * math_.source.size);
 };
 
 }  // namespace

@@ -63,8 +63,8 @@ Prepared for_items(const AttentionGeometry& g, std::int64_t doubles, const F& bo
   return launch(
       [=](const Args& args) {
         auto* scratch = reinterpret_cast<double*>(args.workspace);
-        parallel_for(g.items(), 1 + k_grain / (1 + cost), [&](auto begin, auto end) {
-          for (std::int64_t i = begin; i < end; ++i) body(args, i, scratch + i * doubles);
+        parallel_for_each(g.items(), 1 + k_grain / (1 + cost), [&](std::int64_t i) {
+          body(args, i, scratch + i * doubles);
         });
       },
       static_cast<std::size_t>(g.items() * doubles) * sizeof(double));

@@ -79,10 +79,8 @@ void forward(const ConvGeometry& g, const T* x, const T* filter, const T* bias, 
       }
     }
   };
-  parallel_for(g.batch * h.output, grain(row_products), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      for (std::int64_t j = 0; j < w.output; ++j) pixel(row / h.output, row % h.output, j);
-    }
+  parallel_for_each(g.batch * h.output, grain(row_products), [&](std::int64_t row) {
+    for (std::int64_t j = 0; j < w.output; ++j) pixel(row / h.output, row % h.output, j);
   });
 }
 
@@ -153,14 +151,10 @@ void filter_gradient(const ConvGeometry& g, const T* x, const T* dy, T* df) {
     }
   };
   const std::int64_t row_products = g.batch * h.output * w.output * g.outputs;
-  parallel_for(h.size * w.size * g.group_inputs,
-               grain(row_products),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t row = begin; row < end; ++row) {
-                   const std::int64_t tap = row / g.group_inputs;
-                   weights(tap / w.size, tap % w.size, row % g.group_inputs, df + row * g.outputs);
-                 }
-               });
+  parallel_for_each(h.size * w.size * g.group_inputs, grain(row_products), [&](std::int64_t row) {
+    const std::int64_t tap = row / g.group_inputs;
+    weights(tap / w.size, tap % w.size, row % g.group_inputs, df + row * g.outputs);
+  });
 }
 
 /// Calls f with the storage type of a dtype that convolution supports.

@@ -31,23 +31,21 @@ Prepared prepare_flip(const NodeView& node, const Capabilities&) {
     return launch([=](const Args& a) {
       const std::int64_t rows = shape[1], columns = shape[2], channels = shape[3];
       const std::int64_t ordinal = *a.in[1].as<std::int64_t>();
-      parallel_for(shape[0], grain(shape), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t n = begin; n < end; ++n) {
-          const auto uniforms = flip.draw.at(ordinal, n);
-          const bool up = flip.vertical && uniforms.rows < 0.5F;
-          const bool left = flip.horizontal && uniforms.columns < 0.5F;
-          const T* x = a.in[0].as<T>() + n * rows * columns * channels;
-          T* y = a.out[0].as<T>() + n * rows * columns * channels;
-          for (std::int64_t r = 0; r < rows; ++r) {
-            const T* line = x + (up ? rows - 1 - r : r) * columns * channels;
-            if (!left) {
-              y = std::copy_n(line, columns * channels, y);
-            } else if (channels == 1) {
-              y = std::reverse_copy(line, line + columns, y);
-            } else {
-              for (std::int64_t c = columns; c-- > 0;) {
-                y = std::copy_n(line + c * channels, channels, y);
-              }
+      parallel_for_each(shape[0], grain(shape), [&](std::int64_t n) {
+        const auto uniforms = flip.draw.at(ordinal, n);
+        const bool up = flip.vertical && uniforms.rows < 0.5F;
+        const bool left = flip.horizontal && uniforms.columns < 0.5F;
+        const T* x = a.in[0].as<T>() + n * rows * columns * channels;
+        T* y = a.out[0].as<T>() + n * rows * columns * channels;
+        for (std::int64_t r = 0; r < rows; ++r) {
+          const T* line = x + (up ? rows - 1 - r : r) * columns * channels;
+          if (!left) {
+            y = std::copy_n(line, columns * channels, y);
+          } else if (channels == 1) {
+            y = std::reverse_copy(line, line + columns, y);
+          } else {
+            for (std::int64_t c = columns; c-- > 0;) {
+              y = std::copy_n(line + c * channels, channels, y);
             }
           }
         }
@@ -100,14 +98,12 @@ Prepared prepare_translation(const NodeView& node, const Capabilities&) {
     return launch([t, shape](const Args& a) {
       const std::int64_t ordinal = *a.in[1].as<std::int64_t>();
       const std::int64_t size = shape.elements(1, 4);
-      parallel_for(shape[0], grain(shape), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t n = begin; n < end; ++n) {
-          translate<T>(t,
-                       shape,
-                       t.shift(ordinal, n, shape[1], shape[2]),
-                       a.in[0].as<T>() + n * size,
-                       a.out[0].as<T>() + n * size);
-        }
+      parallel_for_each(shape[0], grain(shape), [&](std::int64_t n) {
+        translate<T>(t,
+                     shape,
+                     t.shift(ordinal, n, shape[1], shape[2]),
+                     a.in[0].as<T>() + n * size,
+                     a.out[0].as<T>() + n * size);
       });
     });
   });

@@ -50,10 +50,8 @@ struct Norm {
 template <class F>
 void for_each_block(const Norm& p, F&& body) {
   const std::int64_t blocks = (p.channels + k_row_lanes - 1) / k_row_lanes;
-  parallel_for(blocks, rows_per_part(2'000, p.rows), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t b = begin; b < end; ++b) {
-      body(b * k_row_lanes, std::min(k_row_lanes, p.channels - b * k_row_lanes));
-    }
+  parallel_for_each(blocks, rows_per_part(2'000, p.rows), [&](std::int64_t b) {
+    body(b * k_row_lanes, std::min(k_row_lanes, p.channels - b * k_row_lanes));
   });
 }
 
@@ -280,9 +278,8 @@ template <class F>
 void for_each_row(const Shape& x, const F& body) {
   const std::int64_t columns = x.back();
   const std::int64_t rows = columns == 0 ? 0 : x.elements() / columns;
-  parallel_for(rows, rows_per_part(2'000, columns), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) body(row, row * columns);
-  });
+  parallel_for_each(
+      rows, rows_per_part(2'000, columns), [&](std::int64_t row) { body(row, row * columns); });
 }
 
 Prepared prepare_layer_norm(const NodeView& node, const Capabilities&) {
@@ -339,17 +336,15 @@ Prepared prepare_layer_norm_grad(const NodeView& node, const Capabilities&) {
                element_as_double(a.in[4], row);
       };
       // Before dx, which may have the memory of dy or x.
-      parallel_for(columns, 16, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t c = begin; c < end; ++c) {
-          double dgamma = 0, dbeta = 0;
-          for (std::int64_t row = 0; row < rows; ++row) {
-            const double g = dy(row * columns + c);
-            dgamma += g * normal(row, c);
-            dbeta += g;
-          }
-          set(a.out[1], c, dgamma);
-          set(a.out[2], c, dbeta);
+      parallel_for_each(columns, 16, [&](std::int64_t c) {
+        double dgamma = 0, dbeta = 0;
+        for (std::int64_t row = 0; row < rows; ++row) {
+          const double g = dy(row * columns + c);
+          dgamma += g * normal(row, c);
+          dbeta += g;
         }
+        set(a.out[1], c, dgamma);
+        set(a.out[2], c, dbeta);
       });
       for_each_row(shape, [&](std::int64_t row, std::int64_t first) {
         const auto scaled = [&](std::int64_t c) {

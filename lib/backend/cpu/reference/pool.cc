@@ -64,10 +64,8 @@ void for_each_cell(const Pool& p, std::int64_t n, std::int64_t i, std::int64_t j
 template <class F>
 void for_each_output(const Pool& p, F&& body) {
   const WindowAxis &h = p.window.height, &w = p.window.width;
-  parallel_for(p.output_rows(), grain(p), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      for (std::int64_t j = 0; j < w.output; ++j) body(row / h.output, row % h.output, j);
-    }
+  parallel_for_each(p.output_rows(), grain(p), [&](std::int64_t row) {
+    for (std::int64_t j = 0; j < w.output; ++j) body(row / h.output, row % h.output, j);
   });
 }
 

@@ -258,8 +258,8 @@ Prepared each_sample(const NodeView& node, const Rnn& p, const Run& run) {
       node.input(0).dtype, node.input(4).dtype, [&]<class T, class U>(Type<T> t, Type<U> u) {
         return launch(
             [=](const Args& a) {
-              parallel_for(p.g.batch, p.grain(), [&](std::int64_t begin, std::int64_t end) {
-                for (std::int64_t i = begin; i < end; ++i) run(t, u, p, a, i, p.scratch(a, i));
+              parallel_for_each(p.g.batch, p.grain(), [&](std::int64_t i) {
+                run(t, u, p, a, i, p.scratch(a, i));
               });
             },
             p.workspace_bytes());

@@ -12,12 +12,10 @@ Prepared prepare_add_n(const NodeView& node, const Capabilities&) {
   return dispatch_number(node.output().dtype, [&]<class T>(Type<T>) {
     return launch([](const Args& args) {
       T* y = args.out[0].as<T>();
-      parallel_for(args.out[0].elements(), k_grain, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) {
-          Sum<T> sum = 0;
-          for (const TensorView& x : args.in) sum += load_sum(x.as<T>()[i]);
-          y[i] = store<T>(sum);
-        }
+      parallel_for_each(args.out[0].elements(), k_grain, [&](std::int64_t i) {
+        Sum<T> sum = 0;
+        for (const TensorView& x : args.in) sum += load_sum(x.as<T>()[i]);
+        y[i] = store<T>(sum);
       });
     });
   });

@@ -30,9 +30,8 @@ RowSums row_sums(const T* x, std::int64_t n) {
 /// Calls body(first element of the row, row) for all rows, in threads.
 template <class F>
 void each_row(std::int64_t rows, std::int64_t width, const F& body) {
-  parallel_for(rows, k_grain / (16 * width + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) body(row * width, row);
-  });
+  parallel_for_each(
+      rows, k_grain / (16 * width + 1) + 1, [&](std::int64_t row) { body(row * width, row); });
 }
 
 template <bool logarithm>

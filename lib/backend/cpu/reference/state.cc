@@ -38,9 +38,7 @@ Prepared prepare_cast(const NodeView& node, const Capabilities&) {
       return launch([n = node.output().shape.elements()](const Args& args) {
         const From* x = args.in[0].as<From>();
         To* y = args.out[0].as<To>();
-        parallel_for(n, k_grain, [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t i = begin; i < end; ++i) y[i] = cast_element<To>(x[i]);
-        });
+        parallel_for_each(n, k_grain, [&](std::int64_t i) { y[i] = cast_element<To>(x[i]); });
       });
     });
   });

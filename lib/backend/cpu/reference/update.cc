@@ -359,7 +359,7 @@ Prepared prepare_fused_update(const NodeView& node, const graph::TensorType& giv
   for (std::size_t i = ports.packed_begin; i < ports.packed_end; ++i) {
     packings.emplace_back(graph::TensorType{DType::float32, shape},
                           node.producer(i).attrs,
-                          packed::portable_blocks());
+                          packed::portable_block_kernels());
   }
   return launch(
       [=, attrs = node.attrs(), run = row.run](const Args& a) {

@@ -1,9 +1,8 @@
 #include "backend/cpu/vector/convert.h"
 
 #include <algorithm>
-#include <string_view>
 
-#include "core/error.h"
+#include "backend/cpu/vector/kernels.h"
 #include "core/parallel.h"
 
 namespace halfstep::backend::cpu::vector {
@@ -14,6 +13,11 @@ constexpr std::int64_t k_convert_grain = 32768;
 }  // namespace
 
 bool is_computed(DType dtype) { return dtype == DType::float32 || is_half(dtype); }
+
+Accepts accepts_dtype(DType dtype) {
+  return is_computed(dtype) ? Accepts::yes()
+                            : Accepts::no(fmt::format("{} is not supported", name(dtype)));
+}
 
 Widen widen_loop(const Loops& loops, DType dtype) {
   switch (dtype) {
@@ -67,10 +71,8 @@ void widen_rows(const Loops& loops,
   const Widen loop = widen_loop(loops, dtype);
   const auto* bytes = static_cast<const std::byte*>(x);
   const std::int64_t row_bytes = columns * static_cast<std::int64_t>(size_bytes(dtype));
-  parallel_for(rows, k_convert_grain / columns + 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      loop(y + row * stride, bytes + row * row_bytes, columns);
-    }
+  parallel_for_each(rows, k_convert_grain / columns + 1, [&](std::int64_t row) {
+    loop(y + row * stride, bytes + row * row_bytes, columns);
   });
 }
 
@@ -86,28 +88,20 @@ void narrow(const Loops& loops, const float* x, DType dtype, void* y, std::int64
 namespace {
 
 /// The high and low parts of n float16 values, at most k_run.
-struct Halves {
-  alignas(64) std::uint16_t of[2][k_run];  ///< [Half]
+struct SplitValues {
+  alignas(64) std::uint16_t parts[2][k_run];  ///< [SplitPart]
 
-  Halves(const Loops& loops, Map subtract, const std::uint16_t* x, std::int64_t n) {
+  SplitValues(const Loops& loops, Map subtract, const std::uint16_t* x, std::int64_t n) {
     alignas(64) float value[k_run];
     alignas(64) float high[k_run];
     loops.widen_float16(value, x, n);
-    loops.narrow_bfloat16(of[0], value, n);
-    loops.widen_bfloat16(high, of[0], n);
+    loops.narrow_bfloat16(parts[0], value, n);
+    loops.widen_bfloat16(high, parts[0], n);
     const float* in[] = {value, high};
     subtract(value, in, n, 0);
-    loops.narrow_bfloat16(of[1], value, n);
+    loops.narrow_bfloat16(parts[1], value, n);
   }
 };
-
-Map subtraction(const Loops& loops) {
-  const auto* row = std::find_if(loops.maps.begin(), loops.maps.end(), [](const MapRow& r) {
-    return std::string_view(r.op) == "Sub";
-  });
-  require(row != loops.maps.end(), "there is no loop that subtracts");
-  return row->loop;
-}
 
 }  // namespace
 
@@ -115,24 +109,24 @@ void split_float16(const Loops& loops,
                    const void* x,
                    std::int64_t outer,
                    std::int64_t inner,
-                   std::span<const Half> parts,
+                   std::span<const SplitPart> parts,
                    void* y) {
-  const Map subtract = subtraction(loops);
+  const Map subtract = find_entry(loops.maps, "Sub")->loop;
   const auto* from = static_cast<const std::uint16_t*>(x);
   auto* to = static_cast<std::uint16_t*>(y);
   const auto count = static_cast<std::int64_t>(parts.size());
   parallel_for(outer * inner, k_convert_grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t first = begin; first < end; first += k_run) {
       const std::int64_t last = std::min(first + k_run, end);
-      const Halves halves(loops, subtract, from + first, last - first);
+      const SplitValues split(loops, subtract, from + first, last - first);
       for (std::int64_t at = first; at < last;) {
-        // The remainder of this row, or of the run.
+        // The rest of this row, or of the run.
         const std::int64_t row = at / inner;
         const std::int64_t n = std::min((row + 1) * inner, last) - at;
         std::uint16_t* out = to + row * count * inner + at % inner;
         for (std::int64_t p = 0; p < count; ++p, out += inner) {
-          const auto half = static_cast<std::size_t>(parts[static_cast<std::size_t>(p)]);
-          std::copy_n(halves.of[half] + (at - first), n, out);
+          const auto part = static_cast<std::size_t>(parts[static_cast<std::size_t>(p)]);
+          std::copy_n(split.parts[part] + (at - first), n, out);
         }
         at += n;
       }

@@ -1,13 +1,13 @@
-// FusedElementwise: several ops on a run of elements while it is in the first-level cache. Each op
-// computes in float32 and rounds as the unfused op would, so results are bit-identical to the
-// unfused ops for every instruction set and number of threads.
+// FusedElementwise: several ops on a run of elements in the L1 cache. Each op computes in float32
+// and rounds like the unfused op, so results are bit-identical to the unfused ops for every
+// instruction set and number of threads.
 
 #include "graph/ops/elementwise.h"
 
 #include <algorithm>
 
+#include "backend/cpu/vector/kernels.h"
 #include "backend/cpu/vector/operand.h"
-#include "backend/cpu/vector/rows.h"
 #include "core/error.h"
 #include "core/parallel.h"
 #include "core/philox.h"
@@ -29,7 +29,7 @@ bool is_random(const ElementwiseStep& step) {
 }
 
 /// Whether a result needs no rounding.
-bool is_exact(const ElementwiseStep& step, const MapRow* map) {
+bool is_exact(const ElementwiseStep& step, const MapLoop* map) {
   return !is_half(step.dtype) || (map != nullptr && map->exact);
 }
 
@@ -47,7 +47,7 @@ Accepts accepts(const NodeView& node, const Capabilities& capabilities) {
   for (const ElementwiseStep& step : body.steps) {
     if (is_random(step)) {
       if (step.dtype == DType::float32) continue;
-      return Accepts::no("random numbers are float32");
+      return Accepts::no("random values are float32 only");
     }
     const bool cast = step.op == graph::ops::k_cast;
     const auto fits = [&](DType dtype) { return is_computed(dtype) || dtype == DType::boolean; };
@@ -55,24 +55,24 @@ Accepts accepts(const NodeView& node, const Capabilities& capabilities) {
     for (const int operand : step.operands) {
       const DType dtype = dtype_of(node, body, operand);
       if (!fits(dtype) && !(cast && (dtype == DType::uint8 || dtype == DType::int32))) {
-        return Accepts::no(fmt::format("no {} here", name(dtype)));
+        return Accepts::no(fmt::format("{} is not supported", name(dtype)));
       }
       computed = computed || (!cast && is_computed(dtype));
     }
     if (!computed || !fits(step.dtype)) {
-      return Accepts::no(fmt::format("no {} to {} here", step.op, name(step.dtype)));
+      return Accepts::no(fmt::format("{} to {} is not supported", step.op, name(step.dtype)));
     }
-    if (!cast && find_map(loops(capabilities.isa), step.op) == nullptr) {
+    if (!cast && find_entry(loops(capabilities.isa).maps, step.op) == nullptr) {
       return Accepts::no("no loop of " + step.op);
     }
   }
   return Accepts::yes();
 }
 
-/// An op with its buffers: operands are inputs, or scratch buffers numbered after the inputs.
+/// An op of the body. Operands are inputs, or scratch buffers numbered after the inputs.
 struct Instruction {
-  /// Rounds its result for its readers in the body; nullptr for a cast, which only rounds, and for
-  /// random numbers.
+  /// The loop, which also rounds the result for its readers in the body; nullptr for a cast, which
+  /// only rounds, and for random values.
   Map loop = nullptr;
   bool random = false;
   float alpha = 0;
@@ -82,12 +82,12 @@ struct Instruction {
   std::array<std::size_t, k_max_operands> operands{};
   std::size_t count = 0;
   std::size_t buffer = 0;
-  int output = -1;        ///< index of the output, for a last result that is computed in place
-  Round round = nullptr;  ///< rounds the operand of a cast, or a random number, for its readers
+  int output = -1;        ///< output in which the last result is computed
+  Round round = nullptr;  ///< rounds a cast or a random value for its readers
 };
 
 struct Result {
-  std::size_t place = 0;
+  std::size_t buffer = 0;  ///< number of the input or scratch buffer
   Sink sink;
 };
 
@@ -103,8 +103,8 @@ struct Program {
   void run(const Args& args, std::int64_t n, std::int64_t first, std::int64_t last) const;
 };
 
-/// The op that computes the value of each op: a cast to float32 of a value in a buffer, where it is
-/// rounded float32 already, is that value.
+/// For each op the op that computes its value: a cast of a buffer to float32 is a no-op, since
+/// buffers hold rounded values as float32.
 std::vector<std::size_t> computing_ops(const ElementwiseBody& body, std::size_t inputs) {
   std::vector<std::size_t> computing(body.steps.size());
   for (std::size_t i = 0; i < body.steps.size(); ++i) {
@@ -116,7 +116,7 @@ std::vector<std::size_t> computing_ops(const ElementwiseBody& body, std::size_t 
   return computing;
 }
 
-/// Assigns scratch buffers to results: a buffer is free again after the last op that reads it.
+/// Assigns scratch buffers to results; a buffer is reused after its last reader.
 std::vector<std::size_t> assign_buffers(const ElementwiseBody& body,
                                         std::size_t inputs,
                                         const std::vector<std::size_t>& computing) {
@@ -133,12 +133,12 @@ std::vector<std::size_t> assign_buffers(const ElementwiseBody& body,
   for (std::size_t i = 0; i < steps; ++i) {
     if (computing[i] != i) continue;
     for (std::size_t candidate = 0;; ++candidate) {
-      const bool taken = std::any_of(buffer.begin(),
-                                     buffer.begin() + static_cast<std::ptrdiff_t>(i),
-                                     [&, j = std::size_t{0}](std::size_t r) mutable {
-                                       return last[j++] > i && r == candidate;
-                                     });
-      if (taken) continue;
+      const bool used = std::any_of(buffer.begin(),
+                                    buffer.begin() + static_cast<std::ptrdiff_t>(i),
+                                    [&, j = std::size_t{0}](std::size_t r) mutable {
+                                      return last[j++] > i && r == candidate;
+                                    });
+      if (used) continue;
       buffer[i] = candidate;
       break;
     }
@@ -148,12 +148,12 @@ std::vector<std::size_t> assign_buffers(const ElementwiseBody& body,
 
 Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& body)
     : input_count(node.inputs()), loops(&l) {
-  std::array<bool, k_max_elementwise_steps> read_here{};
+  std::array<bool, k_max_elementwise_steps> read_in_body{};
   for (const ElementwiseStep& step : body.steps) {
     for (const int operand : step.operands) {
       const auto at = static_cast<std::size_t>(operand);
       if (at >= input_count) {
-        read_here[at - input_count] = true;
+        read_in_body[at - input_count] = true;
       } else if (!is_random(step)) {
         read[at] = true;
       }
@@ -165,49 +165,49 @@ Program::Program(const NodeView& node, const Loops& l, const ElementwiseBody& bo
   }
   const std::vector<std::size_t> computing = computing_ops(body, input_count);
   const std::vector<std::size_t> buffers = assign_buffers(body, input_count, computing);
-  std::vector<std::size_t> places;  // buffer indices of inputs and results
+  std::vector<std::size_t> values;  // the buffers of inputs and results
   std::size_t last_computed = body.steps.size();
-  for (std::size_t i = 0; i < input_count; ++i) places.push_back(i);
+  for (std::size_t i = 0; i < input_count; ++i) values.push_back(i);
   for (std::size_t i = 0; i < body.steps.size(); ++i) {
     const ElementwiseStep& step = body.steps[i];
     if (computing[i] != i) {
-      places.push_back(places[input_count + computing[i]]);
+      values.push_back(values[input_count + computing[i]]);
       continue;
     }
     Instruction to;
     to.random = is_random(step);
-    const MapRow* map = find_map(l, step.op);  // null for a cast and for random numbers
+    const MapLoop* map = find_entry(l.maps, step.op);  // null for a cast and for random numbers
     to.alpha = static_cast<float>(step.alpha);
     to.seed = static_cast<std::uint64_t>(step.seed);
     to.stream = static_cast<std::uint64_t>(step.stream);
     to.first = step.first;
     to.count = step.operands.size();
     for (std::size_t j = 0; j < to.count; ++j) {
-      to.operands[j] = places[static_cast<std::size_t>(step.operands[j])];
+      to.operands[j] = values[static_cast<std::size_t>(step.operands[j])];
     }
     to.buffer = buffers[i];
     if (map != nullptr && map->costly) {
       for (std::size_t j = 0; j < input_count; ++j) inputs[j].prefetch();
     }
-    const bool rounds = read_here[i] && !is_exact(step, map);
+    const bool rounds = read_in_body[i] && !is_exact(step, map);
     if (map != nullptr) {
       to.loop = rounds ? map->rounded[step.dtype == DType::bfloat16 ? 1 : 0] : map->loop;
     } else if (rounds) {
       to.round = round_loop(l, step.dtype);
     }
-    // A cast whose operand has the target dtype already is the operand itself. (Not for a float32
-    // input: it is read in place, and an output that shares its memory may be stored first.)
+    // A cast to the dtype of its operand is the operand itself, except for a float32 input, which
+    // is read in place and may share memory with an output that is stored first.
     const bool same = step.op == graph::ops::k_cast && to.round == nullptr &&
                       to.operands[0] < input_count &&
                       dtype_of(node, body, step.operands[0]) != DType::float32;
-    places.push_back(same ? to.operands[0] : input_count + to.buffer);
+    values.push_back(same ? to.operands[0] : input_count + to.buffer);
     if (same) continue;
     instructions.push_back(to);
     last_computed = i;
   }
   for (const int result : body.results) {
     const auto at = static_cast<std::size_t>(result);
-    results.push_back({places[input_count + at], Sink(l, body.steps[at].dtype)});
+    results.push_back({values[input_count + at], Sink(l, body.steps[at].dtype)});
     const bool once = std::count_if(body.results.begin(), body.results.end(), [&](int other) {
                         return computing[static_cast<std::size_t>(other)] == computing[at];
                       }) == 1;
@@ -221,9 +221,9 @@ void Program::run(const Args& args, std::int64_t n, std::int64_t first, std::int
   alignas(64) float buffers[k_max_elementwise_steps][k_run];
   alignas(64) float input_scratch[k_max_elementwise_inputs][Operand::k_scratch];
   std::array<const float*, k_max_elementwise_inputs + k_max_elementwise_steps> at{};
-  const std::int64_t longest = std::min(k_run, n);
+  const std::int64_t max_length = std::min(k_run, n);
   for (std::size_t i = 0; i < input_count; ++i) {
-    if (read[i]) inputs[i].start(args.in[i].data, input_scratch[i], longest);
+    if (read[i]) inputs[i].start(args.in[i].data, input_scratch[i], max_length);
   }
   for (std::size_t i = 0; i < k_max_elementwise_steps; ++i) at[input_count + i] = buffers[i];
   for (std::int64_t run = first; run < last; ++run) {
@@ -256,7 +256,7 @@ void Program::run(const Args& args, std::int64_t n, std::int64_t first, std::int
     }
     for (std::size_t i = 0; i < results.size(); ++i) {
       const Result& result = results[i];
-      const float* y = at[result.place];
+      const float* y = at[result.buffer];
       if (!instructions.empty() && static_cast<int>(i) == instructions.back().output) continue;
       result.sink.write(args.out[i].data, begin, length, y);
     }

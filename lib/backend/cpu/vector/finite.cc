@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "backend/cpu/vector/convert.h"
-#include "backend/cpu/vector/rows.h"
+#include "backend/cpu/vector/kernels.h"
 #include "core/error.h"
 #include "core/parallel.h"
 
@@ -32,15 +32,15 @@ bool is_finite(const Loops& l, DType dtype, const std::byte* x, std::int64_t n, 
   return true;
 }
 
-/// Runs `check` on parts of x until one fails; then clears `good`.
+/// Runs `check` on chunks of x until one fails; then clears `finite`.
 template <class Check>
-void check_parts(const TensorView& x, std::atomic<bool>& good, const Check& check) {
+void check_chunks(const TensorView& x, std::atomic<bool>& finite, const Check& check) {
   const auto* bytes = static_cast<const std::byte*>(x.data);
   const auto size = static_cast<std::int64_t>(size_bytes(x.dtype));
   parallel_for(x.elements(), 8 * k_block, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; i += k_block) {
-      if (!good.load(std::memory_order_relaxed)) return;
-      if (!check(bytes + i * size, std::min(k_block, end - i))) good = false;
+      if (!finite.load(std::memory_order_relaxed)) return;
+      if (!check(bytes + i * size, std::min(k_block, end - i))) finite = false;
     }
   });
 }
@@ -50,32 +50,31 @@ Prepared prepare_all_finite(const NodeView& node, const Capabilities& capabiliti
   const bool unscaled = node.attrs().get<bool>("unscaled");
   const bool reciprocal = node.attrs().get<bool>("reciprocal");
   return launch([&l, unscaled, reciprocal](const Args& args) {
-    std::atomic<bool> good{true};
-    const float given = unscaled ? *args.in.back().as<float>() : 1;
-    const float factor = reciprocal ? 1 / given : given;
+    std::atomic<bool> finite{true};
+    const float unscale = unscaled ? *args.in.back().as<float>() : 1;
+    const float factor = reciprocal ? 1 / unscale : unscale;
     for (const TensorView& x : args.in.first(args.in.size() - (unscaled ? 1 : 0))) {
       if (!is_computed(x.dtype)) continue;
       if (std::abs(factor) <= 1) {
-        // A factor of at most 1 keeps finite values finite, and non-finite ones stay non-finite.
-        check_parts(x, good, [&](const std::byte* part, std::int64_t n) {
-          return is_finite(l, x.dtype, part, n);
+        // A factor of at most 1 does not change whether a value is finite.
+        check_chunks(x, finite, [&](const std::byte* chunk, std::int64_t n) {
+          return is_finite(l, x.dtype, chunk, n);
         });
       } else {
-        check_parts(x, good, [&](const std::byte* part, std::int64_t n) {
-          return is_finite(l, x.dtype, part, n, factor);
+        check_chunks(x, finite, [&](const std::byte* chunk, std::int64_t n) {
+          return is_finite(l, x.dtype, chunk, n, factor);
         });
       }
     }
-    *args.out[0].as<bool>() = good;
+    *args.out[0].as<bool>() = finite;
   });
 }
 
 Accepts accepts_all_finite(const NodeView& node, const Capabilities&) {
   for (std::size_t i = 0; i < node.inputs(); ++i) {
     const DType dtype = node.input(i).dtype;
-    if (is_floating(dtype) && !is_computed(dtype)) {
-      return Accepts::no(fmt::format("no {} here", name(dtype)));
-    }
+    if (!is_floating(dtype)) continue;
+    if (Accepts a = accepts_dtype(dtype); !a) return a;
   }
   return Accepts::yes();
 }

@@ -27,8 +27,8 @@ inline __mmask16 round_32(U16* y, const float* x) {
 }  // namespace
 
 void narrow_bfloat16_avx512_bf16(void* y, const float* x, I64 n) {
-  // VCVTNE2PS2BF16 rounds normal numbers, infinities and NaN like bfloat16_of_float() and flushes
-  // subnormal ones to zero; normal numbers round to normal ones. Blocks with a subnormal number are
+  // VCVTNE2PS2BF16 rounds normal values, infinities and NaN like bfloat16_of_float() and flushes
+  // subnormal values to zero; normal values round to normal ones. Blocks with a subnormal value are
   // rounded again.
   constexpr I64 k_block = 128;
   U16* to = static_cast<U16*>(y);

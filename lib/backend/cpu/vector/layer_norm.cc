@@ -2,35 +2,35 @@
 //   y = (x - m) * r * gamma + beta, r = 1 / sqrt(v + epsilon)
 //   dbeta = sum dy, dgamma = sum dy * (x - m) * r over rows
 //   dx = r * (dy * gamma - sum(dy * gamma) / n - (x - m) * r^2 * sum(dy * gamma * (x - m)) / n),
-// sums over the n columns of a row. Sums of a run of a row are float32, those of runs double.
+// with sums over the n columns of a row. Sums of a run are float32, sums of runs are double.
 
 #include <algorithm>
 #include <cmath>
 #include <string_view>
 
 #include "backend/cpu/vector/convert.h"
+#include "backend/cpu/vector/kernels.h"
 #include "backend/cpu/vector/row_blocks.h"
-#include "backend/cpu/vector/rows.h"
 
 namespace halfstep::backend::cpu::vector {
 namespace {
 
-/// Rows of x and dy, which are read in runs.
-struct LayerNorm : Stored {
+/// Rows of x and dy, which are read run by run.
+struct LayerNorm : TypedLoops {
   std::int64_t rows = 1;
   std::int64_t columns = 1;
-  bool whole;  ///< whether loops over whole rows take these, each of which is one run
+  bool one_run;  ///< whether a row is one run, for which there are loops over full rows
 
   LayerNorm(const NodeView& node, const Capabilities& capabilities)
-      : Stored(capabilities.isa, node.output().dtype),
+      : TypedLoops(capabilities.isa, node.output().dtype),
         rows(node.output().shape.elements() / node.output().shape.back()),
         columns(node.output().shape.back()),
-        whole(columns <= k_run) {}
+        one_run(columns <= k_run) {}
 
   std::byte* row_of(const TensorView& x, std::int64_t row) const {
     return x.as<std::byte>() + row * columns * source.size;
   }
-  /// Calls body(begin, end) for parts of the rows, in parallel.
+  /// Calls body(begin, end) for ranges of rows, in parallel.
   template <class F>
   void for_rows(const F& body) const {
     parallel_for(rows, std::max<std::int64_t>(1, 16384 / columns), body);
@@ -53,11 +53,9 @@ struct LayerNorm : Stored {
 
 Prepared prepare_layer_norm(const NodeView& node, const Capabilities& capabilities) {
   const LayerNorm p(node, capabilities);
-  const auto sum = std::find_if(p.loops->folds.begin(), p.loops->folds.end(), [](const FoldRow& f) {
-                     return std::string_view(f.op) == "Sum";
-                   })->run;
+  const auto sum = find_entry(p.loops->reductions, "Sum")->run;
   return launch([p, sum, epsilon = node.attrs().get<double>("epsilon")](const Args& a) {
-    if (p.whole) {
+    if (p.one_run) {
       p.for_rows([&](std::int64_t begin, std::int64_t end) {
         p.loops->layer_norm_rows[p.index()]({p.row_of(a.in[0], begin),
                                              a.in[1].as<float>(),
@@ -89,7 +87,7 @@ Prepared prepare_layer_norm(const NodeView& node, const Capabilities& capabiliti
         const std::int64_t at = row * p.columns + c;
         const float* x = read(c, count);
         const NormRow here{a.in[1].as<float>() + c, a.in[2].as<float>() + c, mean, inverse};
-        p.loops->normalize_row(p.sink.place(a.out[0].data, at, scratch[1]), x, here, count);
+        p.loops->normalize_row(p.sink.buffer(a.out[0].data, at, scratch[1]), x, here, count);
         p.sink.store(a.out[0].data, at, count, scratch[1]);
       }
       a.out[1].as<float>()[row] = mean;
@@ -111,7 +109,7 @@ Prepared prepare_layer_norm_grad(const NodeView& node, const Capabilities& capab
         const float* gamma = a.in[2].as<float>();
         const float* mean = a.in[3].as<float>();
         const float* inverse = a.in[4].as<float>();
-        if (!p.whole) {
+        if (!p.one_run) {
           p.for_each_row([&](std::int64_t row) {
             alignas(64) float scratch[2][k_run];
             double product = 0;
@@ -129,8 +127,8 @@ Prepared prepare_layer_norm_grad(const NodeView& node, const Capabilities& capab
             slope[row] = static_cast<float>(product * r * r / static_cast<double>(p.columns));
           });
         }
-        const auto leaf = [&](float** acc, auto at, auto column, auto rows, auto columns) {
-          if (p.whole) {
+        const auto accumulate = [&](float** acc, auto at, auto column, auto rows, auto columns) {
+          if (p.one_run) {
             const std::int64_t row = at / p.columns;
             p.loops->layer_norm_grad_rows[p.index()]({p.row_of(a.in[0], row),
                                                       p.row_of(a.in[1], row),
@@ -151,17 +149,17 @@ Prepared prepare_layer_norm_grad(const NodeView& node, const Capabilities& capab
             const float* x = p.source.read(a.in[1].data, at, columns, scratch[1]);
             const NormRow here{
                 gamma + column, nullptr, mean[row], inverse[row], constant[row], slope[row]};
-            float* dx = p.sink.place(a.out[0].data, at, scratch[2]);
+            float* dx = p.sink.buffer(a.out[0].data, at, scratch[2]);
             float* const y[] = {dx, acc[0], acc[1]};
             p.loops->normalize_row_grad(y, dy, x, here, columns);
             p.sink.store(a.out[0].data, at, columns, scratch[2]);
           }
         };
-        blocks.fold<2>(partial, 0.0F, leaf, k_plus);
+        blocks.reduce<2>(partial, 0.0F, accumulate, k_plus);
         for (std::int64_t c = 0; c < p.columns; ++c) {
           for (const int s : {0, 1}) {
             a.out[1 + static_cast<std::size_t>(s)].as<float>()[c] =
-                static_cast<float>(blocks.joined(partial, s, 0, c, k_plus));
+                static_cast<float>(blocks.combined(partial, s, 0, c, k_plus));
           }
         }
       },
@@ -171,7 +169,7 @@ Prepared prepare_layer_norm_grad(const NodeView& node, const Capabilities& capab
 Accepts accepts_layer_norm(const NodeView& node, const Capabilities&) {
   const DType x = node.output().dtype;
   const DType moments = node.output(1).dtype;
-  if (!is_computed(x)) return Accepts::no(fmt::format("no {} here", name(x)));
+  if (Accepts a = accepts_dtype(x); !a) return a;
   if (moments != DType::float32) return Accepts::no(fmt::format("moments in {}", name(moments)));
   if (node.output().shape.elements() == 0) return Accepts::no("empty");
   if (node.attrs().get<std::int64_t>("num_addends") > 0) return Accepts::no("addends");

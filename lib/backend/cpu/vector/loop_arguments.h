@@ -1,6 +1,6 @@
 #pragma once
-// The conversions of runs, the loops of batch normalization, and the arguments of loops over
-// channels, rows, windows and scores (loops.h).
+// Types of the conversions of runs and of the loops of batch normalization, and arguments of loops
+// over channels, rows, windows and scores (loops.h).
 
 #include <cstdint>
 
@@ -8,27 +8,27 @@ namespace halfstep::backend::cpu::vector {
 
 using Widen = void (*)(float* y, const void* x, std::int64_t n);
 using Narrow = void (*)(void* y, const float* x, std::int64_t n);
-/// Narrowed and widened again; y may be x.
+/// Rounds x to a 16-bit dtype; y may be x.
 using Round = void (*)(float* y, const float* x, std::int64_t n);
-/// y = x * factor; y may be x of float32.
+/// y = x * factor; y may be x if x is float32.
 using Scale = void (*)(float* y, const void* x, float factor, std::int64_t n);
 
 /// A batch normalization per channel: y = (x - mean) * gain + offset.
 struct NormChannels {
   const float *mean, *gain, *offset;
-  float least = 0;  ///< y rounds to a value above 0 exactly if it is above this
+  float relu_threshold = 0;  ///< y rounds to a value above 0 if and only if y is above this
 };
 
-/// Loops over rows of channels, whose untyped values are in one dtype; see isa/norm.inc.
+/// Loops over rows of channels. Untyped values have the dtype of the table; see isa/norm.inc.
 struct NormLoops {
-  bool wide_results;  ///< untyped results are float32
+  bool float32_results;  ///< untyped results are float32
   void (*moments)(float* s1,
                   float* s2,
                   const void* x,
                   const float* shift,
                   std::int64_t rows,
                   std::int64_t columns);
-  // [0] without, [1] with a ReLU after the normalization.
+  // [whether a ReLU follows the normalization]
   void (*comoments[2])(float* s1,
                        float* s2,
                        const void* dy,
@@ -36,7 +36,7 @@ struct NormLoops {
                        const NormChannels& p,
                        std::int64_t rows,
                        std::int64_t columns);
-  // [2]: `side` is added before the ReLU.
+  // [no activation, ReLU, add `side` and ReLU]
   void (*normalize[3])(void* z,
                        const void* x,
                        const void* side,
@@ -53,7 +53,7 @@ struct NormLoops {
                             std::int64_t columns);
 };
 
-/// A run of a row in layer normalization: y = (x - mean) * inverse * gamma + beta, and its
+/// A run of a row in layer normalization: y = (x - mean) * inverse * gamma + beta, with the
 /// gradient dx = inverse * (dy * gamma - constant - (x - mean) * slope).
 struct NormRow {
   const float* gamma;
@@ -62,8 +62,8 @@ struct NormRow {
   float constant = 0, slope = 0;
 };
 
-/// Rows of a layer normalization, whose moments are stored, and of its gradient, which adds to
-/// dgamma and dbeta. Untyped rows are in the dtype of the op.
+/// Rows of a layer normalization, which stores their moments, and of its gradient, which adds to
+/// dgamma and dbeta. Untyped rows have the dtype of the op.
 struct LayerNormRows {
   const void* x;
   const float *gamma, *beta;
@@ -78,8 +78,8 @@ struct LayerNormGradRows {
   float *dgamma, *dbeta;
 };
 
-/// Windows of `taps` cells each. Cell t of window j has `channels` values at x + cells[t] + j *
-/// step, and its result is at y + j * channels.
+/// `count` pooling windows of `taps` cells. Cell t of window j has `channels` values at
+/// x + cells[t] + j * step, and the result of window j is at y + j * channels.
 struct PoolWindows {
   const std::int64_t* cells;
   std::int64_t taps;
@@ -88,37 +88,38 @@ struct PoolWindows {
   std::int64_t step;
 };
 
-/// Scores of attention in blocks of 32 x 32. Row r sees columns below first + r * step or, in
-/// transposed blocks, those from there on, and none from `columns` on. The keys with a 0 in `taken`
-/// are not seen at all: columns, up to the end of the last block, or rows where they are
-/// transposed.
+/// Scores of attention in blocks of 32 x 32. Row r sees columns below first + r * step (in
+/// transposed blocks: from there on), and none from `columns` on. `key_mask` has a 0 for each
+/// masked key, and one value per column up to the end of the last block (in transposed blocks: per
+/// row).
 struct ScoreBlocks {
   float* scores;
   std::int64_t rows;
   std::int64_t columns;
   std::int64_t first, step;
   float scale;
-  const float* taken;  ///< null: all of them
+  const float* key_mask;  ///< null: no key is masked
 };
 
-/// One sample's step of an lstm with tanh and sigmoid. Rows of gates: input, forget, candidate and
-/// output, `n` of each; all others have n values. Untyped rows are in the dtype of the op.
+/// A step of an lstm with tanh and sigmoid for one sample. Rows of gates hold n values of each of
+/// input, forget, candidate and output gate; other rows hold n values. Untyped rows have the dtype
+/// of the op.
 struct LstmRow {
-  const float *sums, *bias;
-  const void* in;  ///< the sums of the gates are sums + bias + in
+  const float *recurrent, *bias;
+  const void* in;  ///< gates before activation: recurrent + bias + in
   void* gates;
-  float *c, *c_saved;  ///< the carry, in place, and a copy of the new one; may be c
+  float *c, *c_saved;  ///< the carry, updated in place, and a copy of the new one; c_saved may be c
   void* h;
 };
 
-/// The same step backwards: the gradient of h is dh + direct + dy.
+/// The backward pass of such a step: the gradient of h is dh + direct + dy.
 struct LstmGradRow {
   const void* gates;
   const float *c, *c_before;  ///< c: the new carry
   const float *dh, *direct;
   const void* dy;
-  void* dz;   ///< of the sums of the gates
-  float* dc;  ///< of the carry, in place: of the new one, then of the one before
+  void* dz;   ///< gradient of the gates before activation
+  float* dc;  ///< gradient of the new carry, replaced by that of the carry before
 };
 
 }  // namespace halfstep::backend::cpu::vector

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "backend/cpu/vector/kernels.h"
 #include "backend/cpu/vector/operand.h"
-#include "backend/cpu/vector/rows.h"
 #include "core/error.h"
 #include "core/parallel.h"
 #include "graph/op_handles.h"
@@ -14,23 +14,22 @@
 namespace halfstep::backend::cpu::vector {
 namespace {
 
-/// Work on fewer elements stays on one thread.
+/// Minimum number of elements per thread.
 constexpr std::int64_t k_map_grain = 16384;
 constexpr std::size_t k_max_inputs = 3;
 
-std::size_t inputs(const MapRow& row) { return static_cast<std::size_t>(row.inputs); }
+std::size_t inputs(const MapLoop& map) { return static_cast<std::size_t>(map.inputs); }
 
 Accepts accepts_map(const NodeView& node, const Capabilities& capabilities) {
-  const MapRow& row = *find_map(loops(capabilities.isa), node.node.op);
+  const MapLoop& map = *find_entry(loops(capabilities.isa).maps, node.node.op);
   bool computed = false;
-  for (std::size_t i = 0; i < inputs(row); ++i) {
+  for (std::size_t i = 0; i < inputs(map); ++i) {
     const DType dtype = node.input(i).dtype;
-    if (dtype != DType::boolean && !is_computed(dtype)) {
-      return Accepts::no(fmt::format("no {} here", name(dtype)));
-    }
-    computed = computed || is_computed(dtype);
+    if (dtype == DType::boolean) continue;
+    if (Accepts a = accepts_dtype(dtype); !a) return a;
+    computed = true;
   }
-  // Equal and Select of bools would work, but do not justify a second path.
+  // Equal and Select of bool inputs only are left to the reference kernel.
   if (!computed) return Accepts::no("no floating input");
   if (node.node.is(graph::ops::k_bias_add) &&
       node.attrs().get<std::string>("data_format") != "NHWC") {
@@ -46,31 +45,31 @@ Accepts accepts_map(const NodeView& node, const Capabilities& capabilities) {
 
 Prepared prepare_map(const NodeView& node, const Capabilities& capabilities) {
   const Loops& l = loops(capabilities.isa);
-  const MapRow row = *find_map(l, node.node.op);
+  const MapLoop map = *find_entry(l.maps, node.node.op);
   const graph::TensorType& out = node.output();
   std::array<Operand, k_max_inputs> operands;
-  for (std::size_t i = 0; i < inputs(row); ++i) {
+  for (std::size_t i = 0; i < inputs(map); ++i) {
     operands[i] = Operand(l, node.input(i).dtype, node.input(i).shape, out.shape);
-    if (row.costly) operands[i].prefetch();
+    if (map.costly) operands[i].prefetch();
   }
   const Sink sink(l, out.dtype);
   const float a =
-      row.attribute == nullptr ? 0.0F : static_cast<float>(node.attrs().get<double>(row.attribute));
+      map.attribute == nullptr ? 0.0F : static_cast<float>(node.attrs().get<double>(map.attribute));
   return launch([=, n = out.shape.elements()](const Args& args) {
     parallel_for(n, k_map_grain, [&](std::int64_t begin, std::int64_t end) {
       alignas(64) float scratch[k_max_inputs][Operand::k_scratch];
       alignas(64) float result[k_run];
       const float* x[k_max_inputs];
-      const std::size_t count = inputs(row);
-      const std::int64_t longest = std::min(k_run, end - begin);
+      const std::size_t count = inputs(map);
+      const std::int64_t max_length = std::min(k_run, end - begin);
       for (std::size_t j = 0; j < count; ++j)
-        operands[j].start(args.in[j].data, scratch[j], longest);
+        operands[j].start(args.in[j].data, scratch[j], max_length);
       for (std::int64_t i = begin; i < end; i += k_run) {
         const std::int64_t length = std::min(k_run, end - i);
         for (std::size_t j = 0; j < count; ++j) {
           x[j] = operands[j].read(args.in[j].data, scratch[j], i, length);
         }
-        row.loop(sink.place(args.out[0].data, i, result), x, length, a);
+        map.loop(sink.buffer(args.out[0].data, i, result), x, length, a);
         sink.store(args.out[0].data, i, length, result);
       }
     });
@@ -86,7 +85,7 @@ Accepts accepts_cast(const NodeView& node, const Capabilities&) {
   const DType from = node.input(0).dtype;
   const DType to = node.output().dtype;
   if (!is_cast(from) || !is_cast(to)) {
-    return Accepts::no(fmt::format("no cast from {} to {} here", name(from), name(to)));
+    return Accepts::no(fmt::format("no cast from {} to {}", name(from), name(to)));
   }
   // A conversion through float32 would lose bits of an integer.
   if (!is_floating(from) && !is_floating(to)) return Accepts::no("between integers");
@@ -102,7 +101,7 @@ Prepared prepare_cast(const NodeView& node, const Capabilities& capabilities) {
       alignas(64) float scratch[k_run];
       for (std::int64_t i = begin; i < end; i += k_run) {
         const std::int64_t length = std::min(k_run, end - i);
-        float* y = sink.place(args.out[0].data, i, scratch);
+        float* y = sink.buffer(args.out[0].data, i, scratch);
         const float* x = source.read(args.in[0].data, i, length, y);
         if (sink.loop != nullptr) {
           sink.store(args.out[0].data, i, length, x);
@@ -115,10 +114,7 @@ Prepared prepare_cast(const NodeView& node, const Capabilities& capabilities) {
 }
 
 Accepts accepts_add_n(const NodeView& node, const Capabilities&) {
-  if (!is_computed(node.output().dtype)) {
-    return Accepts::no(fmt::format("no {} here", name(node.output().dtype)));
-  }
-  return Accepts::yes();
+  return accepts_dtype(node.output().dtype);
 }
 
 /// A sum of any number of inputs in float32, rounded once.
@@ -126,7 +122,7 @@ Prepared prepare_add_n(const NodeView& node, const Capabilities& capabilities) {
   const Loops& l = loops(capabilities.isa);
   const Source source(l, node.output().dtype);
   const Sink sink(l, node.output().dtype);
-  const Map add = find_map(l, "AddV2")->loop;
+  const Map add = find_entry(l.maps, "AddV2")->loop;
   return launch([=, n = node.output().shape.elements()](const Args& args) {
     parallel_for(n, k_map_grain, [&](std::int64_t begin, std::int64_t end) {
       alignas(64) float scratch[k_run];
@@ -134,9 +130,9 @@ Prepared prepare_add_n(const NodeView& node, const Capabilities& capabilities) {
       for (std::int64_t i = begin; i < end; i += k_run) {
         const std::int64_t length = std::min(k_run, end - i);
         const float* x[2] = {source.read(args.in[0].data, i, length, sum), nullptr};
-        float* y = sink.place(args.out[0].data, i, sum);
-        // The result may be in the memory of the first input, which may occur again: only the last
-        // addition writes there.
+        float* y = sink.buffer(args.out[0].data, i, sum);
+        // The result may share the memory of the first input, which may be read again, so only the
+        // last addition writes there.
         for (std::size_t j = 1; j < args.in.size(); ++j) {
           x[1] = source.read(args.in[j].data, i, length, scratch);
           float* to = j + 1 == args.in.size() ? y : sum;
@@ -152,21 +148,15 @@ Prepared prepare_add_n(const NodeView& node, const Capabilities& capabilities) {
 
 }  // namespace
 
-const MapRow* find_map(const Loops& loops, std::string_view op) {
-  const auto* row = std::find_if(
-      loops.maps.begin(), loops.maps.end(), [&](const MapRow& r) { return op == r.op; });
-  return row == loops.maps.end() ? nullptr : row;
-}
-
 std::vector<Kernel> map_kernels() {
-  std::vector<Kernel> rows{
+  std::vector<Kernel> kernels{
       {"Cast", "vector/cast", accepts_cast, prepare_cast, 0b1},
       {"AddN", "vector/add_n", accepts_add_n, prepare_add_n, 0b1},
   };
-  for (const MapRow& row : baseline_loops().maps) {
-    rows.push_back({row.op, "vector/map", accepts_map, prepare_map, (1U << row.inputs) - 1});
+  for (const MapLoop& map : baseline_loops().maps) {
+    kernels.push_back({map.op, "vector/map", accepts_map, prepare_map, (1U << map.inputs) - 1});
   }
-  return rows;
+  return kernels;
 }
 
 }  // namespace halfstep::backend::cpu::vector

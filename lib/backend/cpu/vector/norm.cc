@@ -4,26 +4,25 @@
 //   doffset = sum dy, dscale = sum dy * (x - m) / sqrt(v + epsilon)
 //   training:  dx = g * (dy - doffset / rows - (x - m) * dscale / (rows * sqrt(v + epsilon)))
 //   inference: dx = g * dy
-// Fused: z = max(y, 0) or max(y + side input, 0), of the rounded y; and the gradient of the former,
-// where dy is taken as 0 unless the rounded y is above 0. y is recomputed for that with the same
-// arithmetic, hence bit-identically. Statistics in one pass over distances from a sample's mean,
-// which avoids cancellation: up to 128 rows in float32, beyond that in double. Stored dtypes: x, y
-// and their gradients float32, float16 or bfloat16; all others float32. Bit-identical for every
-// instruction set and number of threads.
+// Fused: z = max(y, 0) or max(y + side input, 0), of the rounded y; and the gradient of max(y, 0),
+// whose dy is 0 unless the rounded y is above 0. It recomputes y bit-identically. Statistics need
+// one pass over distances from the mean of some rows, which avoids cancellation: sums of up to 128
+// rows are float32, larger ones double. Stored dtypes: x, y and their gradients float32, float16 or
+// bfloat16; all others float32. Bit-identical for every instruction set and number of threads.
 
 #include <algorithm>
 #include <cmath>
 
 #include "backend/cpu/vector/convert.h"
+#include "backend/cpu/vector/kernels.h"
 #include "backend/cpu/vector/row_blocks.h"
-#include "backend/cpu/vector/rows.h"
 #include "core/error.h"
 #include "graph/op_handles.h"
 
 namespace halfstep::backend::cpu::vector {
 namespace {
 
-struct Norm : Stored {
+struct Norm : TypedLoops {
   std::int64_t rows = 1;
   std::int64_t channels = 1;
   double epsilon = 0;
@@ -34,7 +33,7 @@ struct Norm : Stored {
   const NormLoops* norm = nullptr;
 
   Norm(const NodeView& node, const graph::TensorType& x, const Capabilities& capabilities)
-      : Stored(capabilities.isa, x.dtype),
+      : TypedLoops(capabilities.isa, x.dtype),
         rows(x.shape.elements() / x.shape.back()),
         channels(x.shape.back()),
         epsilon(node.attrs().get_or<double>("epsilon", 0)),
@@ -50,17 +49,17 @@ struct Norm : Stored {
   void* address(const TensorView& x, std::int64_t at) const {
     return x.as<std::byte>() + at * source.size;
   }
-  /// The address at which `norm` writes elements from `at` on: their own, or `scratch`.
-  void* place(const TensorView& y, std::int64_t at, float* scratch) const {
-    return norm->wide_results ? sink.place(y.data, at, scratch) : address(y, at);
+  /// Where `norm` writes elements from `at` on: in the tensor, or in `scratch`.
+  void* buffer(const TensorView& y, std::int64_t at, float* scratch) const {
+    return norm->float32_results ? sink.buffer(y.data, at, scratch) : address(y, at);
   }
-  /// Stores elements that were written at the address that place() returned.
+  /// Stores elements that were written to buffer().
   void store(const TensorView& y, std::int64_t at, std::int64_t n, const float* scratch) const {
-    if (norm->wide_results) sink.store(y.data, at, n, scratch);
+    if (norm->float32_results) sink.store(y.data, at, n, scratch);
   }
 
-  /// Half the smallest positive number of the stored dtype, the largest value that rounds to 0.
-  float least() const {
+  /// The maximum value that rounds to 0: half the smallest positive value of the stored dtype.
+  float relu_threshold() const {
     if (dtype == DType::float16) return 0x1p-25F;
     return dtype == DType::bfloat16 ? 0x1p-134F : 0.0F;
   }
@@ -79,9 +78,9 @@ struct Workspace {
   }
 };
 
-/// Calls body(first element, first channel, rows, channels) for pieces of at most k_run elements.
+/// Calls body(first element, first channel, rows, channels) for chunks of at most k_run elements.
 template <class F>
-void for_each_piece(const Norm& p, const F& body) {
+void for_each_chunk(const Norm& p, const F& body) {
   const std::int64_t per_run = std::max<std::int64_t>(1, k_run / p.channels);
   parallel_for(p.rows, std::max<std::int64_t>(1, 16384 / p.channels), [&](auto begin, auto end) {
     for (std::int64_t row = begin; row < end; row += per_run) {
@@ -93,7 +92,7 @@ void for_each_piece(const Norm& p, const F& body) {
   });
 }
 
-/// The mean of up to 32 rows spread over x, an estimate of the mean of all.
+/// The mean of up to 32 rows spread over x, which estimates the mean of all rows.
 void sample_mean(const Norm& p, const void* x, float* mean) {
   const std::int64_t samples = std::min<std::int64_t>(32, p.rows);
   alignas(64) float scratch[k_run];
@@ -117,14 +116,14 @@ void moments(const Norm& p,
   float* shift = workspace.vectors;
   double* partial = workspace.partial;
   sample_mean(p, a.in[0].data, shift);
-  const auto leaf = [&](float** acc, auto at, auto column, auto rows, auto columns) {
+  const auto accumulate = [&](float** acc, auto at, auto column, auto rows, auto columns) {
     p.norm->moments(acc[0], acc[1], p.address(a.in[0], at), shift + column, rows, columns);
   };
-  blocks.fold<2>(partial, 0.0F, leaf, k_plus);
+  blocks.reduce<2>(partial, 0.0F, accumulate, k_plus);
   const auto rows = static_cast<double>(p.rows);
   for (std::int64_t c = 0; c < p.channels; ++c) {
-    const double s1 = blocks.joined(partial, 0, 0, c, k_plus);
-    const double s2 = blocks.joined(partial, 1, 0, c, k_plus);
+    const double s1 = blocks.combined(partial, 0, 0, c, k_plus);
+    const double s2 = blocks.combined(partial, 1, 0, c, k_plus);
     const double mean = static_cast<double>(shift[c]) + s1 / rows;
     const double squares = s2 - s1 * (s1 / rows);
     set(c, mean, (squares < 0 ? 0 : squares) / rows);
@@ -161,9 +160,9 @@ void find_gain(const Norm& p, const TensorView& scale, const TensorView& varianc
   }
 }
 
-NormChannels from(const NormChannels& all, std::int64_t c) {
+NormChannels channels_from(const NormChannels& all, std::int64_t c) {
   const auto after = [c](const float* vector) { return vector == nullptr ? nullptr : vector + c; };
-  return {after(all.mean), after(all.gain), after(all.offset), all.least};
+  return {after(all.mean), after(all.gain), after(all.offset), all.relu_threshold};
 }
 
 Prepared prepare_norm(const NodeView& node, const Capabilities& capabilities) {
@@ -185,11 +184,11 @@ Prepared prepare_norm(const NodeView& node, const Capabilities& capabilities) {
         const float* mean = (p.training ? a.out[3] : a.in[3]).as<float>();
         const float* offset = a.in[2].as<float>();
         const auto loop = p.norm->normalize[p.side ? 2 : p.relu ? 1 : 0];
-        for_each_piece(p, [&](auto at, auto c, auto rows, auto channels) {
+        for_each_chunk(p, [&](auto at, auto c, auto rows, auto channels) {
           alignas(64) float scratch[k_run];
           const void* side = p.side ? p.address(a.in[5], at) : nullptr;
           const NormChannels here{mean + c, workspace.vectors + c, offset + c};
-          void* z = p.place(a.out[0], at, scratch);
+          void* z = p.buffer(a.out[0], at, scratch);
           loop(z, p.address(a.in[0], at), side, here, rows, channels);
           p.store(a.out[0], at, rows * channels, scratch);
         });
@@ -210,29 +209,29 @@ Prepared prepare_moments(const NodeView& node, const Capabilities& capabilities)
       Workspace::bytes(p, 1) + blocks.partials(2) * sizeof(double));
 }
 
-/// The sums over all rows of dy and of dy (x - m), for the channels' `all`.
+/// Computes the sums over all rows of dy and of dy (x - m).
 void sum_gradients(const Norm& p,
                    const RowBlocks& blocks,
                    const Args& args,
                    const NormChannels& all,
                    double* partial) {
-  const auto leaf = [&](float** acc, auto at, auto column, auto rows, auto columns) {
+  const auto accumulate = [&](float** acc, auto at, auto column, auto rows, auto columns) {
     const void* dy = p.address(args.in[0], at);
     const void* x = p.address(args.in[1], at);
-    p.norm->comoments[p.relu](acc[0], acc[1], dy, x, from(all, column), rows, columns);
+    p.norm->comoments[p.relu](acc[0], acc[1], dy, x, channels_from(all, column), rows, columns);
   };
-  blocks.fold<2>(partial, 0.0F, leaf, k_plus);
+  blocks.reduce<2>(partial, 0.0F, accumulate, k_plus);
 }
 
 /// dx = g (dy - a - (x - m) b)
 void store_gradient(
     const Norm& p, const Args& args, const NormChannels& all, const float* a, const float* b) {
-  for_each_piece(p, [&](auto at, auto c, auto rows, auto channels) {
+  for_each_chunk(p, [&](auto at, auto c, auto rows, auto channels) {
     alignas(64) float scratch[k_run];
     const void* dy = p.address(args.in[0], at);
     const void* x = p.address(args.in[1], at);
-    void* dx = p.place(args.out[0], at, scratch);
-    p.norm->normalize_grad[p.relu](dx, dy, x, from(all, c), a + c, b + c, rows, channels);
+    void* dx = p.buffer(args.out[0], at, scratch);
+    p.norm->normalize_grad[p.relu](dx, dy, x, channels_from(all, c), a + c, b + c, rows, channels);
     p.store(args.out[0], at, rows * channels, scratch);
   });
 }
@@ -248,13 +247,13 @@ Prepared prepare_norm_grad(const NodeView& node, const Capabilities& capabilitie
         float* b = a + p.channels;
         const TensorView& variance = args.in[p.relu ? 5 : 4];
         const NormChannels all{
-            args.in[p.relu ? 4 : 3].as<float>(), gain, args.in[3].as<float>(), p.least()};
+            args.in[p.relu ? 4 : 3].as<float>(), gain, args.in[3].as<float>(), p.relu_threshold()};
         find_gain(p, args.in[2], variance, gain);
         sum_gradients(p, blocks, args, all, workspace.partial);
         const double share = p.training ? 1 / static_cast<double>(p.rows) : 0;
         for (std::int64_t c = 0; c < p.channels; ++c) {
-          const double s1 = blocks.joined(workspace.partial, 0, 0, c, k_plus);
-          const double s2 = blocks.joined(workspace.partial, 1, 0, c, k_plus);
+          const double s1 = blocks.combined(workspace.partial, 0, 0, c, k_plus);
+          const double s2 = blocks.combined(workspace.partial, 1, 0, c, k_plus);
           const double inverse = inverse_deviation(p, variance.as<float>()[c]);
           a[c] = static_cast<float>(p.training ? s1 * share : 0);
           b[c] = static_cast<float>(p.training ? s2 * inverse * inverse * share : 0);
@@ -272,7 +271,7 @@ Prepared prepare_gradient_sums(const NodeView& node, const Capabilities& capabil
   return launch(
       [=](const Args& args) {
         const Workspace workspace(args, p, 1);
-        NormChannels all{args.in[2].as<float>(), nullptr, nullptr, p.least()};
+        NormChannels all{args.in[2].as<float>(), nullptr, nullptr, p.relu_threshold()};
         if (p.relu) {
           find_gain(p, args.in[4], args.in[3], workspace.vectors);
           all.gain = workspace.vectors;
@@ -280,11 +279,11 @@ Prepared prepare_gradient_sums(const NodeView& node, const Capabilities& capabil
         }
         sum_gradients(p, blocks, args, all, workspace.partial);
         for (std::int64_t c = 0; c < p.channels; ++c) {
-          const double s2 = blocks.joined(workspace.partial, 1, 0, c, k_plus);
+          const double s2 = blocks.combined(workspace.partial, 1, 0, c, k_plus);
           args.out[0].as<float>()[c] =
               static_cast<float>(s2 * inverse_deviation(p, args.in[3].as<float>()[c]));
           args.out[1].as<float>()[c] =
-              static_cast<float>(blocks.joined(workspace.partial, 0, 0, c, k_plus));
+              static_cast<float>(blocks.combined(workspace.partial, 0, 0, c, k_plus));
         }
       },
       Workspace::bytes(p, 1) + blocks.partials(2) * sizeof(double));
@@ -307,12 +306,12 @@ Prepared prepare_gradient_by_moments(const NodeView& node, const Capabilities& c
           b[c] = static_cast<float>(slope * share);
         }
         const float* offset = p.relu ? args.in[7].as<float>() : nullptr;
-        store_gradient(p, args, {args.in[3].as<float>(), gain, offset, p.least()}, a, b);
+        store_gradient(p, args, {args.in[3].as<float>(), gain, offset, p.relu_threshold()}, a, b);
       },
       Workspace::bytes(p, 3));
 }
 
-/// One side input that a Relu follows.
+/// Accepts at most one side input, and only before a Relu.
 Accepts accepts_side(const NodeView& node) {
   const auto sides = node.attrs().get_or<std::int64_t>("num_side_inputs", 0);
   if (sides > 1) return Accepts::no("more than one side input");
@@ -323,12 +322,12 @@ Accepts accepts_side(const NodeView& node) {
 }
 
 /// Input 0 is x or its gradient.
-Accepts accepts_parts(const NodeView& node, const Capabilities&) {
+Accepts accepts_moments(const NodeView& node, const Capabilities&) {
   const graph::TensorType& x = node.input(0);
   const DType statistics = node.inputs() > 1
                                ? node.input(std::min<std::size_t>(node.inputs(), 5) - 1).dtype
                                : node.output().dtype;
-  if (!is_computed(x.dtype)) return Accepts::no(fmt::format("no {} here", name(x.dtype)));
+  if (Accepts a = accepts_dtype(x.dtype); !a) return a;
   if (statistics != DType::float32) {
     return Accepts::no(fmt::format("statistics in {}", name(statistics)));
   }
@@ -338,7 +337,7 @@ Accepts accepts_parts(const NodeView& node, const Capabilities&) {
 Accepts accepts_norm(const NodeView& node, const Capabilities&) {
   const DType x = node.output(0).dtype;
   const DType statistics = node.output(1).dtype;
-  if (!is_computed(x)) return Accepts::no(fmt::format("no {} here", name(x)));
+  if (Accepts a = accepts_dtype(x); !a) return a;
   if (statistics != DType::float32) {
     return Accepts::no(fmt::format("statistics in {}", name(statistics)));
   }
@@ -353,10 +352,10 @@ Accepts accepts_norm(const NodeView& node, const Capabilities&) {
 
 std::vector<Kernel> norm_kernels() {
   return {
-      {"BatchMoments", "vector/moments", accepts_parts, prepare_moments},
-      {"NormalizeByMoments", "vector/norm", accepts_parts, prepare_norm, 0b100001},
-      {"BatchNormGradSums", "vector/norm_grad_sums", accepts_parts, prepare_gradient_sums},
-      {"NormalizeByMomentsGrad", "vector/norm", accepts_parts, prepare_gradient_by_moments, 0b11},
+      {"BatchMoments", "vector/moments", accepts_moments, prepare_moments},
+      {"NormalizeByMoments", "vector/norm", accepts_moments, prepare_norm, 0b100001},
+      {"BatchNormGradSums", "vector/norm_grad_sums", accepts_moments, prepare_gradient_sums},
+      {"NormalizeByMomentsGrad", "vector/norm", accepts_moments, prepare_gradient_by_moments, 0b11},
       {"FusedBatchNormV3", "vector/norm", accepts_norm, prepare_norm, 0b1},
       {"FusedBatchNormGradV3", "vector/norm", accepts_norm, prepare_norm_grad, 0b11},
       {"_FusedBatchNormEx", "vector/norm", accepts_norm, prepare_norm, 0b100001},

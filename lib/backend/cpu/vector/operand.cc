@@ -10,10 +10,10 @@ Operand::Operand(const Loops& loops, DType dtype, const Shape& shape, const Shap
   std::int64_t stride = 1;
   for (std::size_t back = 0; back < output.rank(); ++back) {
     const std::int64_t extent = output[output.rank() - 1 - back];
-    const std::int64_t own = back < shape.rank() ? shape[shape.rank() - 1 - back] : 1;
+    const std::int64_t input_extent = back < shape.rank() ? shape[shape.rank() - 1 - back] : 1;
     if (extent == 1) continue;
-    const Axis axis{extent, own == 1 ? 0 : stride};
-    stride *= own;
+    const Axis axis{extent, input_extent == 1 ? 0 : stride};
+    stride *= input_extent;
     Axis* last = axis_count_ > 0 ? &innermost_first[axis_count_ - 1] : nullptr;
     if (last != nullptr && (last->stride == 0) == (axis.stride == 0)) {
       last->extent *= extent;
@@ -32,16 +32,16 @@ Operand::Operand(const Loops& loops, DType dtype, const Shape& shape, const Shap
   }
 }
 
-void Operand::start(const void* data, float* scratch, std::int64_t longest) const {
+void Operand::start(const void* data, float* scratch, std::int64_t max_length) const {
   if (period_ == 0) return;
   const float* x = source_.read(data, 0, period_, scratch);
   if (x != scratch) std::copy_n(x, period_, scratch);
   // Repeats the period by doubling.
-  const std::int64_t all = period_ + longest;
-  for (std::int64_t there = period_; there < all;) {
-    const std::int64_t n = std::min(there, all - there);
-    std::copy_n(scratch, n, scratch + there);
-    there += n;
+  const std::int64_t total = period_ + max_length;
+  for (std::int64_t filled = period_; filled < total;) {
+    const std::int64_t n = std::min(filled, total - filled);
+    std::copy_n(scratch, n, scratch + filled);
+    filled += n;
   }
 }
 

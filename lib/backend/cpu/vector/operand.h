@@ -1,5 +1,5 @@
 #pragma once
-// An input that is broadcast to the output's shape, read in runs of the output.
+// An input that is broadcast to the shape of the output, read in runs of the output.
 
 #include <array>
 #include <cstdint>
@@ -18,11 +18,11 @@ class Operand {
   /// An input of this dtype and shape, broadcast to the shape `output`.
   Operand(const Loops& loops, DType dtype, const Shape& shape, const Shape& output);
 
-  /// Lets read() prefetch the elements behind those that it reads.
+  /// Lets read() prefetch the next elements.
   void prefetch() { source_.prefetches = true; }
-  /// Prepares `scratch` for reading `data` in runs of at most `longest`.
-  void start(const void* data, float* scratch, std::int64_t longest = k_run) const;
-  /// The elements broadcast to the output's elements [i, i + n), n <= k_run; in place or in
+  /// Prepares `scratch` for reading `data` in runs of at most `max_length` elements.
+  void start(const void* data, float* scratch, std::int64_t max_length = k_run) const;
+  /// The values broadcast to elements [i, i + n) of the output, n <= k_run; in place or in
   /// `scratch`.
   const float* read(const void* data, float* scratch, std::int64_t i, std::int64_t n) const;
 
@@ -38,7 +38,7 @@ class Operand {
   Source source_;
   std::array<Axis, Shape::k_max_rank> axes_;  // outermost first
   std::size_t axis_count_ = 0;
-  std::int64_t period_ = 0;  // of a short operand, whose repetition start() materializes
+  std::int64_t period_ = 0;  // of a short operand, which start() repeats in scratch
 };
 
 }  // namespace halfstep::backend::cpu::vector

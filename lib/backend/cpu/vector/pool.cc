@@ -1,5 +1,5 @@
 // Pooling of x [N,H,W,C] and its gradients, in float32, one rounding on store.
-//   max: NaN is larger than every number; the gradient goes to the first largest cell, row by row
+//   max: NaN if a cell is NaN; the gradient goes to the first maximum cell in row-major order
 //   average: over the cells inside the image
 // Stored dtypes: float32, float16, bfloat16. Bit-identical for every instruction set and number of
 // threads.
@@ -9,7 +9,7 @@
 #include <span>
 
 #include "backend/cpu/vector/convert.h"
-#include "backend/cpu/vector/rows.h"
+#include "backend/cpu/vector/kernels.h"
 #include "core/error.h"
 #include "core/parallel.h"
 #include "graph/ops/window.h"
@@ -21,14 +21,14 @@ using graph::ops::WindowAxis;
 
 enum class Kind { max, average };
 
-/// Outputs [begin, end) along an axis.
-struct Outputs {
+/// OutputRange [begin, end) along an axis.
+struct OutputRange {
   std::int64_t begin, end;
   bool contains(std::int64_t o) const { return begin <= o && o < end; }
 };
 
 /// The outputs whose windows are entirely inside the image.
-Outputs whole_windows(const WindowAxis& axis) {
+OutputRange interior_outputs(const WindowAxis& axis) {
   const std::int64_t begin = (axis.pad_before + axis.stride - 1) / axis.stride;
   const std::int64_t last = axis.input - axis.extent() + axis.pad_before;
   return {begin, last < 0 ? 0 : std::min(axis.output, last / axis.stride + 1)};
@@ -40,10 +40,10 @@ bool is_tiled(const WindowAxis& axis) {
          axis.output * axis.size == axis.input;
 }
 
-/// A pooling, split into `parts` parts that each have a share of the workspace.
-struct Pool : Stored {
+/// A pooling, split into parts that each have memory in the workspace.
+struct Pool : TypedLoops {
   WindowAxis h, w;
-  Outputs whole;  ///< outputs of a row whose windows are inside
+  OutputRange interior;  ///< outputs of a row whose windows are inside the image
   bool tiled;
   std::int64_t batch = 1;
   std::int64_t channels = 1;
@@ -51,10 +51,10 @@ struct Pool : Stored {
   std::int16_t infinity = 0;  ///< the bits of infinity in the 16-bit dtype
 
   Pool(const NodeView& node, const Shape& x, const Capabilities& capabilities)
-      : Stored(capabilities.isa, node.output().dtype),
+      : TypedLoops(capabilities.isa, node.output().dtype),
         h(graph::ops::pool_window(node.attrs(), x).height),
         w(graph::ops::pool_window(node.attrs(), x).width),
-        whole(whole_windows(w)),
+        interior(interior_outputs(w)),
         tiled(is_tiled(h) && is_tiled(w)),
         batch(x[0]),
         channels(x[3]) {
@@ -66,21 +66,19 @@ struct Pool : Stored {
   std::int64_t input_row() const { return w.input * channels; }
   std::int64_t output_row() const { return w.output * channels; }
   std::int64_t output_image() const { return h.output * output_row(); }
-  /// The largest number of cells of a window.
+  /// The maximum number of cells of a window.
   std::int64_t window() const { return h.size * w.size; }
 
-  /// Calls body(item, offsets, scratch) for the items 0, 1, ... of `count`; `offsets` has space for
-  /// the cells of a window, `scratch` is a scratch of that many floats.
+  /// Calls body(item, offsets, buffer) for items [0, count); `offsets` has one element per cell of
+  /// a window, `buffer` has `scratch` floats.
   template <class F>
   void for_each(const Args& args, std::int64_t count, std::int64_t scratch, const F& body) const {
-    parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t part = begin; part < end; ++part) {
-        std::byte* own = args.workspace + static_cast<std::size_t>(part) * part_bytes(scratch);
-        auto* offsets = reinterpret_cast<std::int64_t*>(own);
-        auto* floats = reinterpret_cast<float*>(offsets + window());
-        for (std::int64_t i = count * part / parts; i < count * (part + 1) / parts; ++i) {
-          body(i, offsets, floats);
-        }
+    parallel_for_each(parts, 1, [&](std::int64_t part) {
+      std::byte* memory = args.workspace + static_cast<std::size_t>(part) * part_bytes(scratch);
+      auto* offsets = reinterpret_cast<std::int64_t*>(memory);
+      auto* floats = reinterpret_cast<float*>(offsets + window());
+      for (std::int64_t i = count * part / parts; i < count * (part + 1) / parts; ++i) {
+        body(i, offsets, floats);
       }
     });
   }
@@ -94,7 +92,7 @@ struct Pool : Stored {
   }
 };
 
-/// The taps of output `o` that read cells inside the image; most windows are complete.
+/// The taps of output `o` that read cells inside the image; max_rows windows are complete.
 struct Taps {
   std::int64_t first, last;
 
@@ -120,14 +118,14 @@ std::span<const std::int64_t> find_cells(
   return {offsets, end};
 }
 
-/// Calls body(j, windows) for the windows of output row i from output j on: windows that the
-/// padding cuts one at a time, the others in runs.
+/// Calls body(j, windows) for the windows of output row i from output j on: one at a time for
+/// windows that reach into the padding, all at once for the others.
 template <class F>
 void for_windows(
     const Pool& p, std::int64_t i, std::int64_t row, std::int64_t* offsets, const F& body) {
   for (std::int64_t j = 0; j < p.w.output;) {
     const auto cells = find_cells(p, i, j, row, offsets);
-    const std::int64_t count = p.whole.contains(j) ? p.whole.end - j : 1;
+    const std::int64_t count = p.interior.contains(j) ? p.interior.end - j : 1;
     body(j,
          PoolWindows{.cells = cells.data(),
                      .taps = std::ssize(cells),
@@ -138,7 +136,7 @@ void for_windows(
   }
 }
 
-/// One row of outputs from the rows of x under it.
+/// Computes one row of outputs.
 template <Kind kind>
 void pool_row(
     const Pool& p, const Args& args, std::int64_t at, std::int64_t* offsets, float* scratch) {
@@ -159,7 +157,7 @@ void pool_row(
   const float* x = p.source.read(
       args.in[0].data, (image * p.h.input + first) * p.input_row(), rows * p.input_row(), scratch);
   float* y =
-      p.sink.place(args.out[0].data, at * p.output_row(), scratch + p.h.size * p.input_row());
+      p.sink.buffer(args.out[0].data, at * p.output_row(), scratch + p.h.size * p.input_row());
   const auto loop = kind == Kind::max ? p.loops->max_windows : p.loops->mean_windows;
   for_windows(p, i, first, offsets, [&](std::int64_t j, const PoolWindows& windows) {
     loop(y + j * p.channels, x, windows);
@@ -181,35 +179,38 @@ Prepared prepare_pool(const NodeView& node, const Capabilities& capabilities) {
       p.workspace_bytes(scratch));
 }
 
-/// Rows [first, last) of the input whose gradient depends on rows [begin, end) of the output alone.
+/// Rows [first, last) of the input whose gradient depends on rows [begin, end) of the output
+/// disjoint.
 struct Strip {
   std::int64_t first, last, begin, end;
 };
 
-/// Whether no cell is in two windows along this axis: then each row of outputs has a separate
+/// Whether no cell is in two windows along this axis, so that each row of outputs has a separate
 /// strip.
-bool apart(const WindowAxis& axis) { return axis.stride >= axis.dilation * (axis.size - 1) + 1; }
+bool has_disjoint_windows(const WindowAxis& axis) {
+  return axis.stride >= axis.dilation * (axis.size - 1) + 1;
+}
 
 Strip strip_of(const Pool& p, std::int64_t row) {
-  if (!apart(p.h)) return {0, p.h.input, 0, p.h.output};
+  if (!has_disjoint_windows(p.h)) return {0, p.h.input, 0, p.h.output};
   const auto start = [&](std::int64_t i) {
     return i == 0 ? 0 : i == p.h.output ? p.h.input : p.h.cell(i, p.h.first_tap(i));
   };
   return {start(row), start(row + 1), row, row + 1};
 }
 
-/// The number of strips of an image, and the largest number of rows of a strip.
-std::int64_t strips(const Pool& p) { return apart(p.h) ? p.h.output : 1; }
+/// The number of strips of an image, and the maximum number of rows of a strip.
+std::int64_t strips(const Pool& p) { return has_disjoint_windows(p.h) ? p.h.output : 1; }
 std::int64_t strip_rows(const Pool& p) {
-  std::int64_t most = 0;
+  std::int64_t max_rows = 0;
   for (std::int64_t i = 0; i < strips(p); ++i) {
     const Strip strip = strip_of(p, i);
-    most = std::max(most, strip.last - strip.first);
+    max_rows = std::max(max_rows, strip.last - strip.first);
   }
-  return most;
+  return max_rows;
 }
 
-/// The gradient of one strip of an image: dx from dy, and for max from the op's input x.
+/// Computes the gradient of one strip of an image: dx from dy, and for max also from x.
 template <Kind kind>
 void pool_grad_strip(
     const Pool& p, const Args& args, std::int64_t item, std::int64_t* offsets, float* scratch) {
@@ -218,8 +219,8 @@ void pool_grad_strip(
   const std::int64_t at = (image * p.h.input + strip.first) * p.input_row();
   const std::int64_t cells = (strip.last - strip.first) * p.input_row();
   const std::int64_t outputs = (strip.end - strip.begin) * p.output_row();
-  const bool alone = kind == Kind::max && p.tiled;
-  if (alone && p.infinity != 0) {
+  const bool disjoint = kind == Kind::max && p.tiled;
+  if (disjoint && p.infinity != 0) {
     const auto* from = args.in[0].as<const std::uint16_t>() + at;
     const auto* dy16 =
         args.in[2].as<const std::uint16_t>() + (image * p.h.output + strip.begin) * p.output_row();
@@ -232,17 +233,17 @@ void pool_grad_strip(
     if (!nan) return;
   }
   const auto* gradient = args.in[kind == Kind::max ? 2 : 1].data;
-  float* dx = p.sink.place(args.out[0].data, at, scratch);
+  float* dx = p.sink.buffer(args.out[0].data, at, scratch);
   scratch += cells;
   const float* dy = p.source.read(
       gradient, (image * p.h.output + strip.begin) * p.output_row(), outputs, scratch);
   scratch += outputs;
   const float* x = kind == Kind::max ? p.source.read(args.in[0].data, at, cells, scratch) : nullptr;
-  if (!alone) std::fill_n(dx, cells, 0.0F);
+  if (!disjoint) std::fill_n(dx, cells, 0.0F);
   for (std::int64_t i = strip.begin; i < strip.end; ++i, dy += p.output_row()) {
     for_windows(p, i, strip.first, offsets, [&](std::int64_t j, const PoolWindows& windows) {
       if constexpr (kind == Kind::max) {
-        p.loops->max_windows_grad[alone](dx, dy + j * p.channels, x, windows);
+        p.loops->max_windows_grad[disjoint](dx, dy + j * p.channels, x, windows);
       } else {
         p.loops->mean_windows_grad(dx, dy + j * p.channels, windows);
       }
@@ -254,7 +255,7 @@ void pool_grad_strip(
 template <Kind kind>
 Prepared prepare_pool_grad(const NodeView& node, const Capabilities& capabilities) {
   const Pool p(node, node.output().shape, capabilities);
-  const std::int64_t outputs = apart(p.h) ? p.output_row() : p.output_image();
+  const std::int64_t outputs = has_disjoint_windows(p.h) ? p.output_row() : p.output_image();
   const std::int64_t scratch = 2 * strip_rows(p) * p.input_row() + outputs;
   return launch(
       [=](const Args& args) {
@@ -268,9 +269,7 @@ Prepared prepare_pool_grad(const NodeView& node, const Capabilities& capabilitie
 
 Accepts accepts_pool(const NodeView& node, const Capabilities&) {
   const graph::TensorType& y = node.output();
-  if (!is_computed(y.dtype)) return Accepts::no(fmt::format("no {} here", name(y.dtype)));
-  if (y.shape.elements() == 0) return Accepts::no("empty");
-  return Accepts::yes();
+  return y.shape.elements() == 0 ? Accepts::no("empty") : accepts_dtype(y.dtype);
 }
 
 }  // namespace

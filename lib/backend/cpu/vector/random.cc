@@ -1,11 +1,11 @@
-// Uniform random numbers from (seed, stream, ordinal): element i is a function of i alone.
-// The same bits as the reference, for every instruction set and number of threads.
+// Uniform random values from (seed, stream, ordinal), each a function of its index. Bit-identical
+// to the reference for every instruction set and number of threads.
 
 #include <algorithm>
 #include <numeric>
 
+#include "backend/cpu/vector/kernels.h"
 #include "backend/cpu/vector/loops.h"
-#include "backend/cpu/vector/rows.h"
 #include "core/parallel.h"
 #include "core/philox.h"
 
@@ -21,23 +21,23 @@ void uniform_elements(const Loops& loops,
     constexpr std::int64_t k_max = 256;
     std::uint64_t counters[k_max];
     for (std::int64_t i = 0; i < count; i += k_max) {
-      const std::int64_t some = std::min(k_max, count - i);
-      std::iota(counters, counters + some, static_cast<std::uint64_t>(counter + i));
-      loops.uniforms(to + 4 * i, seed, stream, counters, some);
+      const std::int64_t n_counters = std::min(k_max, count - i);
+      std::iota(counters, counters + n_counters, static_cast<std::uint64_t>(counter + i));
+      loops.uniforms(to + 4 * i, seed, stream, counters, n_counters);
     }
   };
-  // Numbers come in fours, of which the first and the last may be needed in part.
+  // Philox gives four values per counter, of which the first and the last may be used in part.
   const auto part = [&](std::int64_t begin, std::int64_t end) {
     float four[4];
     fours(four, begin / 4, 1);
     std::copy(four + begin % 4, four + begin % 4 + (end - begin), y + (begin - first));
   };
   const std::int64_t end = first + n;
-  const std::int64_t whole = std::min((first + 3) / 4 * 4, end);
-  const std::int64_t whole_end = std::max(end / 4 * 4, whole);
-  if (first < whole) part(first, whole);
-  fours(y + (whole - first), whole / 4, (whole_end - whole) / 4);
-  if (whole_end < end) part(whole_end, end);
+  const std::int64_t full = std::min((first + 3) / 4 * 4, end);
+  const std::int64_t full_end = std::max(end / 4 * 4, full);
+  if (first < full) part(first, full);
+  fours(y + (full - first), full / 4, (full_end - full) / 4);
+  if (full_end < end) part(full_end, end);
 }
 
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
-// Reduction of rows to columns on all threads, with a result that does not depend on the number of
-// threads: the rows are split into blocks by their number alone. Within a block runs are reduced in
-// float32, a few rows at a time, and their results in double.
+// Reduction of rows to columns on all threads. The result does not depend on the number of threads,
+// since the split of rows into blocks depends only on the shape. Within a block up to 128 rows are
+// reduced in float32, and their results in double.
 
 #include <algorithm>
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace halfstep::backend::cpu::vector {
 
-/// Joins partial sums.
+/// Adds partial sums.
 inline constexpr auto k_plus = [](double a, double x) { return a + x; };
 
 /// x [outer, rows, columns] -> [outer, columns].
@@ -20,8 +20,8 @@ class RowBlocks {
  public:
   RowBlocks(std::int64_t outer, std::int64_t rows, std::int64_t columns)
       : outer_(outer), rows_(rows), columns_(columns) {
-    const std::int64_t wanted = std::max<std::int64_t>(1, k_block / std::max(columns, k_one));
-    block_rows_ = std::max({wanted, (rows + k_max_blocks - 1) / k_max_blocks, k_one});
+    const std::int64_t min_rows = std::max<std::int64_t>(1, k_block / std::max(columns, k_one));
+    block_rows_ = std::max({min_rows, (rows + k_max_blocks - 1) / k_max_blocks, k_one});
     blocks_ = std::max(k_one, (rows + block_rows_ - 1) / block_rows_);
     strips_ = std::max(k_one, (columns + k_run - 1) / k_run);
   }
@@ -31,46 +31,49 @@ class RowBlocks {
     return static_cast<std::size_t>(sums * outer_ * blocks_ * columns_);
   }
 
-  /// Fills `partial`. leaf(acc, at, column, rows, columns) reduces rows*columns <= k_run contiguous
-  /// elements from `at` on, the first of which is in column `column`, into acc[s][0..].
-  template <int sums, class Leaf, class Join>
-  void fold(double* partial, float start, const Leaf& leaf, const Join& join) const {
+  /// Fills `partial`. step(acc, at, column, rows, columns) reduces rows * columns <= k_run
+  /// contiguous elements from `at` on, which start in column `column`, into acc[s][0..].
+  template <int sums, class Step, class Combine>
+  void reduce(double* partial, float start, const Step& step, const Combine& combine) const {
     const std::int64_t units = outer_ * blocks_ * strips_;
     const std::int64_t cost = block_rows_ * std::min(columns_, k_run);
     parallel_for(
         units, std::max(k_one, k_grain / std::max(cost, k_one)), [&](auto begin, auto end) {
-          // The last rows first: the op that wrote them left those in the cache, and this pass
-          // leaves the first rows to the next one.
+          // In reverse: the last rows are in the cache since the op that wrote them, and this pass
+          // leaves the first rows there for the next op.
           for (std::int64_t unit = end; unit-- > begin;) {
-            fold_unit<sums>(partial, unit, start, leaf, join);
+            reduce_unit<sums>(partial, unit, start, step, combine);
           }
         });
   }
 
-  /// The result of fold() for column c of outer index o.
-  template <class Join>
-  double joined(
-      const double* partial, int s, std::int64_t o, std::int64_t c, const Join& join) const {
+  /// The result of reduce() for column c of outer index o.
+  template <class Combine>
+  double combined(
+      const double* partial, int s, std::int64_t o, std::int64_t c, const Combine& combine) const {
     const double* p = at(const_cast<double*>(partial), s, o, 0) + c;
     double value = *p;
-    for (std::int64_t b = 1; b < blocks_; ++b) value = join(value, p[b * columns_]);
+    for (std::int64_t b = 1; b < blocks_; ++b) value = combine(value, p[b * columns_]);
     return value;
   }
 
  private:
   static constexpr std::int64_t k_one = 1;
-  static constexpr std::int64_t k_block = 32768;     // elements worth a block
-  static constexpr std::int64_t k_max_blocks = 16;   // bounds the workspace of partial results
-  static constexpr std::int64_t k_float_rows = 128;  // rows folded in float32
+  static constexpr std::int64_t k_block = 32768;     // minimum elements of a block
+  static constexpr std::int64_t k_max_blocks = 16;   // bounds the workspace
+  static constexpr std::int64_t k_float_rows = 128;  // rows reduced in float32
   static constexpr std::int64_t k_grain = 16384;
 
   double* at(double* partial, int s, std::int64_t o, std::int64_t b) const {
     return partial + ((s * outer_ + o) * blocks_ + b) * columns_;
   }
 
-  template <int sums, class Leaf, class Join>
-  void fold_unit(
-      double* partial, std::int64_t unit, float start, const Leaf& leaf, const Join& join) const {
+  template <int sums, class Step, class Combine>
+  void reduce_unit(double* partial,
+                   std::int64_t unit,
+                   float start,
+                   const Step& step,
+                   const Combine& combine) const {
     const std::int64_t strip = unit % strips_;
     const std::int64_t block = unit / strips_ % blocks_;
     const std::int64_t o = unit / strips_ / blocks_;
@@ -92,12 +95,12 @@ class RowBlocks {
       for (int s = 0; s < sums; ++s) std::fill_n(acc[s], width, start);
       while (row < stop) {
         const std::int64_t count = std::min(per_run, stop - row);
-        leaf(acc, (o * rows_ + row) * columns_ + column, column, count, width);
+        step(acc, (o * rows_ + row) * columns_ + column, column, count, width);
         row += count;
       }
       for (int s = 0; s < sums; ++s) {
         for (std::int64_t c = 0; c < width; ++c) {
-          results[s][c] = join(results[s][c], static_cast<double>(acc[s][c]));
+          results[s][c] = combine(results[s][c], static_cast<double>(acc[s][c]));
         }
       }
     }

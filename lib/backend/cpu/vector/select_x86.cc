@@ -6,9 +6,9 @@ const Loops& loops(Isa isa) {
   if (isa >= Isa::avx512_bf16) {
     static const Loops k_loops = [] {
       Loops l = avx512_loops();
-      // An instruction that rounds a run beats integer operations inside the loops.
+      // Rounding a full run by this instruction is faster than integer operations in the loops.
       l.narrow_bfloat16 = narrow_bfloat16_avx512_bf16;
-      l.norm[2] = l.bfloat16_norm_with_wide_results;
+      l.norm[2] = l.bfloat16_norm_with_float32_results;
       return l;
     }();
     return k_loops;

@@ -6,23 +6,23 @@
 #include <cstring>
 
 #include "backend/cpu/vector/convert.h"
-#include "backend/cpu/vector/rows.h"
+#include "backend/cpu/vector/kernels.h"
 #include "core/error.h"
 #include "core/parallel.h"
 
 namespace halfstep::backend::cpu::vector {
 namespace {
 
-/// Rows of logits, processed in groups of `group` rows by `parts` parts that each have a share of
-/// the workspace.
-struct Logits : Stored {
+/// Rows of logits, processed in groups of `group` rows. Each of `parts` parts has memory in the
+/// workspace.
+struct Logits : TypedLoops {
   std::int64_t rows = 1;
   std::int64_t columns = 1;
   std::int64_t group = 1;
   std::int64_t parts = 1;
 
   Logits(const NodeView& node, const Capabilities& capabilities)
-      : Stored(capabilities.isa, node.input(0).dtype),
+      : TypedLoops(capabilities.isa, node.input(0).dtype),
         rows(node.input(0).shape.elements() / node.input(0).shape.back()),
         columns(node.input(0).shape.back()),
         group(std::max<std::int64_t>(1, k_run / columns)) {
@@ -35,17 +35,15 @@ struct Logits : Stored {
     return static_cast<std::size_t>(parts * count * buffer_size()) * sizeof(float);
   }
 
-  /// Calls body(first row, rows, `buffers`) for all groups; the scratch buffers are buffer_size()
+  /// Calls body(first row, rows, buffers) for all groups; the `count` buffers are buffer_size()
   /// floats apart.
   template <class F>
   void for_each_group(const Args& args, int count, const F& body) const {
     auto* workspace = static_cast<float*>(static_cast<void*>(args.workspace));
-    parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t part = begin; part < end; ++part) {
-        const std::int64_t stop = rows * (part + 1) / parts;
-        for (std::int64_t row = rows * part / parts; row < stop; row += group) {
-          body(row, std::min(group, stop - row), workspace + part * count * buffer_size());
-        }
+    parallel_for_each(parts, 1, [&](std::int64_t part) {
+      const std::int64_t stop = rows * (part + 1) / parts;
+      for (std::int64_t row = rows * part / parts; row < stop; row += group) {
+        body(row, std::min(group, stop - row), workspace + part * count * buffer_size());
       }
     });
   }
@@ -60,7 +58,7 @@ Prepared prepare_softmax(const NodeView& node, const Capabilities& capabilities)
           const std::int64_t at = row * p.columns;
           const std::int64_t n = rows * p.columns;
           const float* x = p.source.read(args.in[0].data, at, n, buffers);
-          float* y = p.sink.place(args.out[0].data, at, buffers + p.buffer_size());
+          float* y = p.sink.buffer(args.out[0].data, at, buffers + p.buffer_size());
           if constexpr (logarithm) {
             p.loops->log_softmax(y, buffers + 2 * p.buffer_size(), x, rows, p.columns);
           } else {
@@ -91,8 +89,8 @@ Prepared prepare_cross_entropy(const NodeView& node, const Capabilities& capabil
           const std::int64_t n = rows * p.columns;
           float loss_scratch[k_run];
           const float* x = p.source.read(args.in[0].data, at, n, buffers);
-          float* dx = p.sink.place(args.out[1].data, at, buffers + p.buffer_size());
-          float* loss = p.sink.place(args.out[0].data, row, loss_scratch);
+          float* dx = p.sink.buffer(args.out[1].data, at, buffers + p.buffer_size());
+          float* loss = p.sink.buffer(args.out[0].data, row, loss_scratch);
           float* z = buffers + 2 * p.buffer_size();
           if constexpr (sparse) {
             std::int64_t labels[k_run];
@@ -112,9 +110,7 @@ Prepared prepare_cross_entropy(const NodeView& node, const Capabilities& capabil
 
 Accepts accepts_logits(const NodeView& node, const Capabilities&) {
   const graph::TensorType& x = node.input(0);
-  if (!is_computed(x.dtype)) return Accepts::no(fmt::format("no {} here", name(x.dtype)));
-  if (x.shape.elements() == 0) return Accepts::no("empty");
-  return Accepts::yes();
+  return x.shape.elements() == 0 ? Accepts::no("empty") : accepts_dtype(x.dtype);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-// The work of a FusedUpdate on any part of its variable, for its own kernel and for matmuls that
-// apply the gradient they compute.
+// A FusedUpdate on any part of its variable, for its kernel and for matmuls that apply the gradient
+// in their epilogue.
 
 #include <array>
 #include <cstddef>
@@ -20,7 +20,7 @@ inline constexpr std::size_t k_max_scalars = 8;
 
 /// The loop of an optimizer's op in one instruction set's table.
 struct UpdateRule {
-  const UpdateRow* row;
+  const UpdateLoop* row;
   Update loop;
   float weight_decay;  ///< the attribute
   std::size_t rate;    ///< index of the learning rate among the scalars
@@ -31,7 +31,7 @@ struct UpdateRule {
   /// The number of handles (variable and slots), and the input index of the gradient.
   std::size_t resources() const { return static_cast<std::size_t>(row->resources); }
   std::size_t gradient() const { return static_cast<std::size_t>(row->gradient); }
-  /// Updates n elements of the variable, state[0], and its slots by as many of the gradient.
+  /// Updates n elements of the variable, state[0], and of its slots by n elements of the gradient.
   void run(float* const* state, const float* gradient, std::int64_t n, const float* scalars) const;
   /// The scalars among the first `inputs` inputs, of the dtype that `source` reads.
   std::array<float, k_max_scalars> scalars(const Args& args,
@@ -39,8 +39,8 @@ struct UpdateRule {
                                            const Source& source) const;
 };
 
-/// A node with the ports of a FusedUpdate. Float32 variable and slots; a gradient of any computed
-/// dtype is widened and unscaled; the new weights are packed.
+/// The update of a node with the ports of a FusedUpdate. Variable and slots are float32; a gradient
+/// of float32, float16 or bfloat16 is widened and unscaled; the new weights are packed.
 class FusedUpdate {
  public:
   /// `gradient`: its dtype, and the shape of the variable.
@@ -48,36 +48,37 @@ class FusedUpdate {
               const graph::TensorType& gradient,
               const Capabilities& capabilities);
 
-  /// The values that a launch reads once.
-  struct Step {
+  /// The inputs of a launch, with the scalars as float32.
+  struct Inputs {
     const Args& args;
     std::array<float, k_max_scalars> scalars;
     float unscale;
   };
-  Step step(const Args& args) const;
+  Inputs inputs(const Args& args) const;
 
   bool packs() const { return !packings_.empty(); }
 
-  /// Elements [i, i + n) of the variable, n <= k_run, by as many of the gradient.
-  void elements(const Step& step, std::int64_t i, std::int64_t n, const std::byte* gradient) const;
+  /// Updates elements [i, i + n) of the variable, n <= k_run, by n elements of the gradient.
+  void elements(const Inputs& inputs,
+                std::int64_t i,
+                std::int64_t n,
+                const std::byte* gradient) const;
 
-  /// Columns [column, column + columns) of rows [32 panel, 32 panel + 32).
-  struct Piece {
+  /// Columns [column, column + columns) of rows [32 panel, 32 panel + 32) of the variable.
+  struct Tile {
     std::int64_t panel, column, columns;
-    const std::byte* gradient;  ///< of the first of them
+    const std::byte* gradient;  ///< of the first element
     std::int64_t stride;        ///< elements of the gradient from row to row
-    std::byte* scratch;  ///< scratch: 32 x columns new weights in the packed dtype; may be the
-                         ///< gradient's memory
+    std::byte* scratch;         ///< 32 x columns weights in the packed dtype; may be `gradient`
   };
-  std::int64_t rows_of(const Piece& piece) const;
-  /// Updates rows [begin, end) of a piece in the order of memory, and copies the new weights to
-  /// `scratch`.
-  void rows(const Step& step, const Piece& piece, std::int64_t begin, std::int64_t end) const;
+  std::int64_t rows_of(const Tile& tile) const;
+  /// Updates rows [begin, end) of a tile, and copies the new weights to its scratch.
+  void rows(const Inputs& inputs, const Tile& tile, std::int64_t begin, std::int64_t end) const;
   /// Prefetches the memory that rows() will read and write.
-  void ask_for(const Step& step, const Piece& piece, std::int64_t begin, std::int64_t end) const;
-  /// Packs a piece after all its rows are updated. Call done() after the last piece of a thread.
-  void pack(const Step& step, const Piece& piece) const;
-  void done() const { blocks_->fence(); }
+  void prefetch(const Inputs& inputs, const Tile& tile, std::int64_t begin, std::int64_t end) const;
+  /// Packs a tile after all its rows are updated. Call fence() after the last tile of a thread.
+  void pack(const Inputs& inputs, const Tile& tile) const;
+  void fence() const { blocks_->fence(); }
 
  private:
   const Loops* loops_;
@@ -86,7 +87,7 @@ class FusedUpdate {
   Source gradient_;
   Scale scale_;  ///< of the gradient's dtype
   Shape shape_;
-  const packed::Blocks* blocks_;
+  const packed::BlockKernels* blocks_;
   std::vector<packed::Packing> packings_;
   Narrow narrow_ = nullptr;  ///< to the dtype of the packed weights
 };

@@ -1,4 +1,4 @@
-// Products of packed operands: every unit, every form of result, odd shapes.
+// Matmuls of packed operands: every micro-kernel, every output, odd shapes.
 
 #include <doctest/doctest.h>
 
@@ -21,7 +21,7 @@ namespace {
 using namespace std::string_view_literals;
 namespace packed = backend::cpu::packed;
 
-constexpr ProductCase k_product_cases[] = {
+constexpr MatMulCase k_matmul_cases[] = {
     {1, 1, 1},
     {16, 32, 16},
     {15, 31, 17, DType::bfloat16, 1, true},
@@ -42,7 +42,7 @@ constexpr ProductCase k_product_cases[] = {
     {70, 800, 340, DType::float16, 1, true},
 };
 
-std::string text(const ProductCase& c) {
+std::string text(const MatMulCase& c) {
   return fmt::format("{} x {} x {} {} by {}{}{}{}",
                      c.m,
                      c.k,
@@ -56,58 +56,60 @@ std::string text(const ProductCase& c) {
 
 }  // namespace
 
-TEST_CASE("packed product: every unit agrees with sums in double, and all forms with each other") {
-  for (const ProductCase& c : k_product_cases) {
+TEST_CASE(
+    "packed matmul: every micro-kernel agrees with sums in double, and all outputs with each "
+    "other") {
+  for (const MatMulCase& c : k_matmul_cases) {
     CAPTURE(text(c));
-    const PackedProduct product(c);
+    const PackedMatMul matmul(c);
     for (const Runner& runner : runners()) {
       if (!runner.takes(c.format())) continue;
       CAPTURE(runner.name);
-      product.check(product.run(runner));
+      matmul.check(matmul.run(runner));
     }
   }
 }
 
-TEST_CASE("packed product: the same bits by any instruction set around the sums") {
+TEST_CASE("packed matmul: the same bits with packing and epilogues of any instruction set") {
   const std::vector<Runner> all = runners();
-  for (const ProductCase& c : k_product_cases) {
+  for (const MatMulCase& c : k_matmul_cases) {
     CAPTURE(text(c));
-    const PackedProduct product(c);
+    const PackedMatMul matmul(c);
     for (const std::string_view unit : {"emulated tiles"sv, "emulated fma"sv}) {
       CAPTURE(unit);
       std::vector<Tensor> plain;
       for (const Runner& runner : all) {
         if (!runner.name.starts_with(unit) || !runner.takes(c.format())) continue;
-        const std::vector<Tensor> own = product.run(runner);
+        const std::vector<Tensor> own = matmul.run(runner);
         for (std::size_t i = 0; i < plain.size(); ++i) {
-          CAPTURE(PackedProduct::k_forms[i]);
+          CAPTURE(PackedMatMul::k_outputs[i]);
           const Comparison same = compare_bits(own[i].view(), plain[i].view());
           CHECK_MESSAGE(same, same.text);
         }
-        if (plain.empty()) plain = product.run(runner);
+        if (plain.empty()) plain = matmul.run(runner);
       }
     }
   }
 }
 
-TEST_CASE("packed product: the same bits with any number of threads") {
+TEST_CASE("packed matmul: the same bits with any number of threads") {
   const ThreadGuard guard;
-  for (const ProductCase& c : {ProductCase{70, 400, 130, DType::bfloat16, 1, true, true},
-                               ProductCase{40, 100, 700, DType::bfloat16, 1},
-                               ProductCase{130, 200, 110, DType::float16, 3, false, false, true},
-                               ProductCase{130, 200, 110, DType::float16, 1, false, false, true},
-                               ProductCase{70, 800, 340, DType::float16}}) {
+  for (const MatMulCase& c : {MatMulCase{70, 400, 130, DType::bfloat16, 1, true, true},
+                              MatMulCase{40, 100, 700, DType::bfloat16, 1},
+                              MatMulCase{130, 200, 110, DType::float16, 3, false, false, true},
+                              MatMulCase{130, 200, 110, DType::float16, 1, false, false, true},
+                              MatMulCase{70, 800, 340, DType::float16}}) {
     CAPTURE(text(c));
-    const PackedProduct product(c);
+    const PackedMatMul matmul(c);
     for (const Runner& runner : runners()) {
       if (runner.name.starts_with("reference/")) continue;  // slow, and cut block by block
       if (!runner.takes(c.format())) continue;
       CAPTURE(runner.name);
       set_thread_count(1);
-      const std::vector<Tensor> one = product.run(runner, 1);
+      const std::vector<Tensor> one = matmul.run(runner, 1);
       for (const int threads : {2, 3}) {
         set_thread_count(threads);
-        const std::vector<Tensor> many = product.run(runner, threads);
+        const std::vector<Tensor> many = matmul.run(runner, threads);
         for (std::size_t i = 0; i < one.size(); ++i) {
           const Comparison same = compare_bits(many[i].view(), one[i].view());
           CHECK_MESSAGE(same, same.text);
@@ -117,25 +119,25 @@ TEST_CASE("packed product: the same bits with any number of threads") {
   }
 }
 
-TEST_CASE("packed product: a row-major operand a gives the bits of the packed one") {
+TEST_CASE("packed matmul: a row-major operand a gives the bits of the packed one") {
   const ThreadGuard guard;
   // One kc block and several, fewer panels than threads and more.
-  for (const ProductCase& c : {ProductCase{1, 1, 1},
-                               ProductCase{33, 65, 31, DType::bfloat16, 1, true, true},
-                               ProductCase{70, 420, 40, DType::bfloat16, 1, true},
-                               ProductCase{17, 33, 15, DType::float16, 3, true},
-                               ProductCase{131, 210, 33, DType::float16, 3, false, false, true},
-                               ProductCase{40, 200, 97, DType::float16, 4, true, true, true},
-                               ProductCase{131, 410, 33, DType::float16, 1, true}}) {
+  for (const MatMulCase& c : {MatMulCase{1, 1, 1},
+                              MatMulCase{33, 65, 31, DType::bfloat16, 1, true, true},
+                              MatMulCase{70, 420, 40, DType::bfloat16, 1, true},
+                              MatMulCase{17, 33, 15, DType::float16, 3, true},
+                              MatMulCase{131, 210, 33, DType::float16, 3, false, false, true},
+                              MatMulCase{40, 200, 97, DType::float16, 4, true, true, true},
+                              MatMulCase{131, 410, 33, DType::float16, 1, true}}) {
     CAPTURE(text(c));
-    const PackedProduct product(c);
+    const PackedMatMul matmul(c);
     for (const DType source : {c.dtype, DType::float32}) {
       for (const bool transpose : {false, true}) {
         CAPTURE(name(source));
         CAPTURE(transpose);
         const Tensor x = random_tensor(source, transpose ? Shape{c.k, c.m} : Shape{c.m, c.k}, 9);
-        const PackedNode plain = product.node(product.packed_a(x, transpose), false);
-        const PackedNode row_major = product.node(x, transpose);
+        const PackedNode plain = matmul.node(matmul.packed_a(x, transpose), false);
+        const PackedNode row_major = matmul.node(x, transpose);
         for (const Runner& runner : runners()) {
           if (!runner.takes(c.format())) continue;
           // Plain loops are slow.
@@ -150,7 +152,7 @@ TEST_CASE("packed product: a row-major operand a gives the bits of the packed on
             const std::vector<Tensor> got =
                 row_major.run(runner.prepare(row_major.view(), threads));
             for (std::size_t i = 0; i < want.size(); ++i) {
-              CAPTURE(PackedProduct::k_forms[i]);
+              CAPTURE(PackedMatMul::k_outputs[i]);
               const Comparison same = compare_bits(got[i].view(), want[i].view());
               CHECK_MESSAGE(same, same.text);
             }
@@ -161,9 +163,9 @@ TEST_CASE("packed product: a row-major operand a gives the bits of the packed on
   }
 }
 
-TEST_CASE("packed product: a row-major operand is refused where b is large or threads would idle") {
+TEST_CASE("packed matmul: a row-major operand is refused where b is large or threads would idle") {
   struct Case {
-    ProductCase product;
+    MatMulCase matmul;
     bool transpose;
     bool accepted;
     int threads = 2;
@@ -183,36 +185,36 @@ TEST_CASE("packed product: a row-major operand is refused where b is large or th
         Case{{64, 2080, 128, DType::float16, 3}, false, false}}) {
     CAPTURE(text(c));
     CAPTURE(transpose);
-    const PackedProduct product(c);
+    const PackedMatMul matmul(c);
     const Tensor a(c.dtype, transpose ? Shape{c.k, c.m} : Shape{c.m, c.k});
-    const PackedNode node = product.node(a, transpose);
+    const PackedNode node = matmul.node(a, transpose);
     const backend::Capabilities capabilities{.threads = threads};
-    CHECK(static_cast<bool>(packed::accepts_product(node.view(), capabilities)) == accepted);
-    CHECK(packed::accepts_product(product.node().view(), capabilities));
+    CHECK(static_cast<bool>(packed::accepts_matmul(node.view(), capabilities)) == accepted);
+    CHECK(packed::accepts_matmul(matmul.node().view(), capabilities));
   }
 }
 
-TEST_CASE("packed product: what is not finite reaches all results it belongs to, and no others") {
+TEST_CASE("packed matmul: non-finite values reach all results that depend on them, and no others") {
   constexpr float k_infinity = std::numeric_limits<float>::infinity();
   for (const bool relu : {false, true}) {
-    PackedProduct product({40, 70, 33, DType::bfloat16, 1, false, relu});
-    for (auto* x : {&product.a, &product.b}) {
+    PackedMatMul matmul({40, 70, 33, DType::bfloat16, 1, false, relu});
+    for (auto* x : {&matmul.a, &matmul.b}) {
       for (std::int64_t i = 0; i < x->elements(); ++i) {
         bfloat16& e = x->as<bfloat16>()[i];
         e = bfloat16(1 + std::abs(static_cast<float>(e)));
       }
     }
     const auto put = [&](std::int64_t row, std::int64_t k, float value) {
-      product.a.as<bfloat16>()[row * 70 + k] = bfloat16(value);
+      matmul.a.as<bfloat16>()[row * 70 + k] = bfloat16(value);
     };
     put(3, 5, k_infinity);
     put(17, 69, -k_infinity);
     put(39, 0, std::numeric_limits<float>::quiet_NaN());
     for (const Runner& runner : runners()) {
-      if (!runner.takes(product.c.format())) continue;
+      if (!runner.takes(matmul.c.format())) continue;
       CAPTURE(runner.name);
       CAPTURE(relu);
-      const std::vector<Tensor> results = product.run(runner);
+      const std::vector<Tensor> results = matmul.run(runner);
       const packed::Layout layout{40, 33, {}};
       for (std::int64_t row = 0; row < 64; ++row) {
         CAPTURE(row);
@@ -233,14 +235,14 @@ TEST_CASE("packed product: what is not finite reaches all results it belongs to,
   }
 }
 
-TEST_CASE("packed product: infinite float16 operands give results that are not finite") {
+TEST_CASE("packed matmul: infinite float16 operands give results that are not finite") {
   for (const std::int64_t products : {1, 3}) {
-    PackedProduct product({20, 40, 20, DType::float16, products});
-    product.a.as<float16>()[2 * 40 + 7] = float16(std::numeric_limits<float>::infinity());
+    PackedMatMul matmul({20, 40, 20, DType::float16, products});
+    matmul.a.as<float16>()[2 * 40 + 7] = float16(std::numeric_limits<float>::infinity());
     for (const Runner& runner : runners()) {
-      if (!runner.takes(product.c.format())) continue;
+      if (!runner.takes(matmul.c.format())) continue;
       CAPTURE(runner.name);
-      const std::vector<Tensor> results = product.run(runner);
+      const std::vector<Tensor> results = matmul.run(runner);
       for (std::int64_t i = 0; i < 400; ++i) {
         CHECK(std::isfinite(element_as_double(results[0].view(), i)) == (i / 20 != 2));
       }
@@ -249,12 +251,12 @@ TEST_CASE("packed product: infinite float16 operands give results that are not f
 }
 
 TEST_CASE(
-    "packed product: a block is rounded, and its max-norm is finite just where all values are") {
+    "packed matmul: a block is rounded, and its max-norm is finite just where all values are") {
   constexpr float k_infinity = std::numeric_limits<float>::infinity();
   constexpr float k_largest = std::numeric_limits<float>::max();
-  const packed::Blocks* all[] = {
-      &packed::portable_blocks(),
-      &packed::blocks(backend::cpu_backend(2).capabilities.isa),
+  const packed::BlockKernels* all[] = {
+      &packed::portable_block_kernels(),
+      &packed::block_kernels(backend::cpu_backend(2).capabilities.isa),
   };
   // 65519 rounds to the largest float16 and 65520 to infinity; float32's largest number rounds to
   // infinity in bfloat16, and 1.9921875 * 2^127 is the largest one there.
@@ -271,9 +273,9 @@ TEST_CASE(
     for (const DType dtype : {DType::bfloat16, DType::float16}) {
       CAPTURE(name(dtype));
       for (std::int64_t at = 0; at < 1024; at += 33) {
-        Tensor sums = random_tensor(DType::float32, {1024}, 5);
-        sums.as<float>()[at] = special;
-        // A whole block, of which nothing else is asked for, has a loop of its own.
+        Tensor accumulators = random_tensor(DType::float32, {1024}, 5);
+        accumulators.as<float>()[at] = special;
+        // A full block with these outputs only has a separate loop.
         for (const auto& [rows, columns] :
              {std::pair<std::int64_t, std::int64_t>{30, 29}, {32, 32}}) {
           CAPTURE(rows);
@@ -281,10 +283,10 @@ TEST_CASE(
           std::vector<double> values;
           for (std::int64_t row = 0; row < rows; ++row) {
             for (std::int64_t column = 0; column < columns; ++column) {
-              // Sums are in tiles of 16 x 16.
+              // Accumulators are stored in tiles of 16 x 16.
               const std::int64_t i =
                   row / 16 * 512 + column / 16 * 256 + row % 16 * 16 + column % 16;
-              values.push_back(testing::rounded(dtype, sums.as<float>()[i]));
+              values.push_back(testing::rounded(dtype, accumulators.as<float>()[i]));
               const double y = std::abs(values.back());
               want = std::isnan(y) || y > want ? y : want;
             }
@@ -292,14 +294,14 @@ TEST_CASE(
           const auto same = [](double x, double y) {
             return std::isnan(x) ? std::isnan(y) : x == y;
           };
-          for (const packed::Blocks* blocks : all) {
+          for (const packed::BlockKernels* blocks : all) {
             Tensor norm(dtype, {1}), y(dtype, {rows, columns});
-            blocks->of({dtype}).finish({.sums = sums.as<float>(),
-                                        .rows = rows,
-                                        .columns = columns,
-                                        .stride = columns,
-                                        .rounded = y.as<std::byte>(),
-                                        .max_norm = norm.as<std::uint16_t>()});
+            blocks->of({dtype}).epilogue({.accumulators = accumulators.as<float>(),
+                                          .rows = rows,
+                                          .columns = columns,
+                                          .stride = columns,
+                                          .rounded = y.as<std::byte>(),
+                                          .max_norm = norm.as<std::uint16_t>()});
             CHECK(same(want, element_as_double(norm.view(), 0)));
             std::int64_t wrong = 0;
             for (std::size_t i = 0; i < values.size(); ++i) {
@@ -313,33 +315,34 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("packed product: results written past the caches are the same") {
-  const packed::Blocks& blocks = packed::blocks(backend::cpu_backend(2).capabilities.isa);
-  const Tensor sums = random_tensor(DType::float32, {1024}, 5);
+TEST_CASE("packed matmul: results written past the caches are the same") {
+  const packed::BlockKernels& blocks =
+      packed::block_kernels(backend::cpu_backend(2).capabilities.isa);
+  const Tensor accumulators = random_tensor(DType::float32, {1024}, 5);
   for (const graph::ops::PackedFormat format :
        {graph::ops::PackedFormat{}, {DType::float16, 1}, {DType::float16, 2}}) {
     const std::int64_t bytes = graph::ops::packed_bytes(32, 32, format);
-    std::vector<Tensor> steps;
+    std::vector<Tensor> packed_outputs;
     for (const bool stream : {false, true}) {
-      steps.emplace_back(DType::uint8, Shape{3 * bytes});
-      auto* to = steps.back().as<std::byte>();
-      blocks.of(format).finish({.sums = sums.as<float>(),
-                                .rows = 30,
-                                .columns = 32,
-                                .side_a = to,
-                                .transposed = to + bytes,
-                                .side_b = to + 2 * bytes,
-                                .stream = stream});
+      packed_outputs.emplace_back(DType::uint8, Shape{3 * bytes});
+      auto* to = packed_outputs.back().as<std::byte>();
+      blocks.of(format).epilogue({.accumulators = accumulators.as<float>(),
+                                  .rows = 30,
+                                  .columns = 32,
+                                  .as_a = to,
+                                  .as_a_transposed = to + bytes,
+                                  .as_b = to + 2 * bytes,
+                                  .stream = stream});
     }
-    const Comparison same = compare_bits(steps[1].view(), steps[0].view());
+    const Comparison same = compare_bits(packed_outputs[1].view(), packed_outputs[0].view());
     CHECK_MESSAGE(same, same.text);
   }
 }
 
-TEST_CASE("packed kernels: what each row takes, and why not") {
+TEST_CASE("packed kernels: the nodes that each kernel accepts, and reasons to refuse") {
   using backend::Isa;
   struct Case {
-    ProductCase product;
+    MatMulCase matmul;
     Isa isa;
     std::string_view kernel;
     std::string_view answer;
@@ -373,9 +376,9 @@ TEST_CASE("packed kernels: what each row takes, and why not") {
        "avx512_bf16 multiplies bfloat16 faster"},
   };
   for (const Case& c : cases) {
-    CAPTURE(text(c.product));
+    CAPTURE(text(c.matmul));
     CAPTURE(c.kernel);
-    const PackedNode node = PackedProduct(c.product).node();
+    const PackedNode node = PackedMatMul(c.matmul).node();
     for (const backend::Kernel& kernel : backend::cpu::packed_kernels()) {
       if (kernel.op != node.view().node.op || kernel.name != c.kernel) continue;
       CHECK(kernel.accepts(node.view(), {.isa = c.isa}).refusal == c.answer);
@@ -383,7 +386,7 @@ TEST_CASE("packed kernels: what each row takes, and why not") {
   }
 }
 
-TEST_CASE("packed rows: each agrees with the reference") {
+TEST_CASE("packed kernels: each agrees with the reference") {
   const backend::Capabilities machine = backend::cpu_backend(2).capabilities;
   for (const backend::Kernel& kernel : backend::cpu::packed_kernels()) {
     // Those have shapes of their own: packed_conv_test.cc.

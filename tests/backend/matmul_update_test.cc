@@ -20,20 +20,22 @@ namespace {
 using graph::Value;
 namespace packed = backend::cpu::packed;
 
-/// Kernels that multiply on the emulated units.
-const packed::MicroKernel& emulated_unit(const backend::NodeView& node) {
+/// Kernels of the emulated micro-kernels.
+const packed::MicroKernel& emulated_micro_kernel(const backend::NodeView& node) {
   return graph::ops::operand_format(node.attrs()) == graph::ops::PackedFormat{DType::float16, 1}
              ? k_emulated_fma
-             : k_emulated_unit;
+             : k_emulated_tiles;
 }
-backend::Prepared emulated_product(const backend::NodeView& node,
-                                   const backend::Capabilities& capabilities) {
-  return packed::prepare_product(
-      node, emulated_unit(node), packed::blocks(capabilities.isa), capabilities.threads);
+backend::Prepared emulated_matmul(const backend::NodeView& node,
+                                  const backend::Capabilities& capabilities) {
+  return packed::prepare_matmul(node,
+                                emulated_micro_kernel(node),
+                                packed::block_kernels(capabilities.isa),
+                                capabilities.threads);
 }
 backend::Prepared emulated_update(const backend::NodeView& node,
                                   const backend::Capabilities& capabilities) {
-  return packed::prepare_product_update(node, emulated_unit(node), capabilities);
+  return packed::prepare_matmul_update(node, emulated_micro_kernel(node), capabilities);
 }
 
 /// A device with one pair of matmul kernels, and the operands that it multiplies.
@@ -59,7 +61,7 @@ std::vector<Device> devices() {
         Device device{name, isa, {}, formats};
         if (name == "emulated") {
           device.rows = {
-              {.op = "PackedMatMul", .name = "emulated", .prepare = emulated_product},
+              {.op = "PackedMatMul", .name = "emulated", .prepare = emulated_matmul},
               {.op = "PackedMatMulUpdate", .name = "emulated", .prepare = emulated_update}};
         }
         for (const backend::Kernel& kernel : backend::cpu::all_kernels()) {
@@ -107,18 +109,18 @@ struct After {
       handles.push_back(fixture.variable("v" + std::to_string(i),
                                          initial_state(DType::float32, {p.m, p.n}, c, i)));
     }
-    std::vector<Value> kept;
+    std::vector<Value> copies;
     for (const bool transpose : {false, true}) {
-      kept.push_back(fixture.b().add("PackedVariable",
-                                     {handles[0]},
-                                     {{"dtype", p.dtype},
-                                      {"parts", p.format().parts},
-                                      {"side", std::string("b")},
-                                      {"transpose", transpose}}));
+      copies.push_back(fixture.b().add("PackedVariable",
+                                       {handles[0]},
+                                       {{"dtype", p.dtype},
+                                        {"parts", p.format().parts},
+                                        {"side", std::string("b")},
+                                        {"transpose", transpose}}));
     }
-    const auto operand = [&](const Shape& shape, char side, unsigned seed) {
+    const auto operand = [&](const Shape& shape, char letter, unsigned seed) {
       const Tensor x = random_tensor(p.dtype, shape, seed);
-      return fixture.input(pack(packed::portable_blocks(), x, p.format(), side, false));
+      return fixture.input(pack(packed::portable_block_kernels(), x, p.format(), letter, false));
     };
     const Value a = operand({p.m, p.k}, 'a', 50);
     const Value b = operand({p.k, p.n}, 'b', 51);
@@ -126,7 +128,7 @@ struct After {
         {"T", p.dtype}, {"m", p.m}, {"n", p.n}, {"k", p.k}, {"products", p.products}};
     graph::Attrs update = c.attrs;
     update.set("rule", c.op);
-    update.set("packed", static_cast<std::int64_t>(kept.size()));
+    update.set("packed", static_cast<std::int64_t>(copies.size()));
 
     std::vector<Value> inputs = handles;
     for (double x : c.before({}, 1)) inputs.push_back(fixture.b().scalar(DType::float32, x));
@@ -138,7 +140,7 @@ struct After {
     }
     for (double x : c.after({}, 1)) inputs.push_back(fixture.b().scalar(DType::float32, x));
     inputs.push_back(fixture.b().scalar(DType::float32, p.unscale));
-    inputs.insert(inputs.end(), kept.begin(), kept.end());
+    inputs.insert(inputs.end(), copies.begin(), copies.end());
     if (inside) {
       inputs.push_back(b);
       for (const auto& [name, value] : product) update.set(name, value);
@@ -146,7 +148,7 @@ struct After {
     fixture.b().add_node(inside ? "PackedMatMulUpdate" : "FusedUpdate", inputs, update);
     fixture.run();
     for (const Value handle : handles) tensors.push_back(fixture.held(handle).clone());
-    for (const Value form : kept) tensors.push_back(fixture.result(form).clone());
+    for (const Value form : copies) tensors.push_back(fixture.result(form).clone());
   }
 
   /// The first tensor in which two differ, by its number; -1 without one.
@@ -171,7 +173,7 @@ constexpr Problem k_problems[] = {
 
 }  // namespace
 
-TEST_CASE("product update: the same bits as the product, then the update, for every optimizer") {
+TEST_CASE("matmul update: the same bits as the matmul, then the update, for every optimizer") {
   const ThreadGuard guard;
   for (const Device& device : devices()) {
     CAPTURE(device.name);
@@ -191,7 +193,7 @@ TEST_CASE("product update: the same bits as the product, then the update, for ev
   }
 }
 
-TEST_CASE("product update: the same bits with any number of threads") {
+TEST_CASE("matmul update: the same bits with any number of threads") {
   const ThreadGuard guard;
   const UpdateCase c = update_cases().front();
   for (const Device& device : devices()) {
@@ -209,7 +211,7 @@ TEST_CASE("product update: the same bits with any number of threads") {
   }
 }
 
-TEST_CASE("product update: shapes that do not fit are refused") {
+TEST_CASE("matmul update: shapes that do not fit are refused") {
   Fixture fixture;
   const Value w = fixture.variable("w", Tensor(DType::float32, {64, 32}));
   const Value one = fixture.b().scalar(DType::float32, 1);

@@ -1,6 +1,7 @@
 #pragma once
-// The kernels of this folder's files.
+// The kernels of this folder, and loops that other folders use.
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -10,10 +11,14 @@
 
 namespace halfstep::backend::cpu::vector {
 
-/// The loop of an elementwise op, or null when there is none.
-const MapRow* find_map(const Loops& loops, std::string_view op);
+/// The entry of an op in a table of loops, or null.
+template <class Entry>
+const Entry* find_entry(const Entries<Entry>& entries, std::string_view op) {
+  const auto* entry = std::ranges::find_if(entries, [&](const Entry& e) { return op == e.op; });
+  return entry == entries.end() ? nullptr : entry;
+}
 
-/// Elements [first, first + n) of the random tensor of (seed, stream) to y.
+/// Writes elements [first, first + n) of the uniform random tensor of (seed, stream) to y.
 void uniform_elements(const Loops& loops,
                       float* y,
                       std::uint64_t seed,
