@@ -51,7 +51,7 @@ namespace {
 
 std::string dtypes_of(const nn::LayerExample& example) {
   std::string policy, fixed;
-  for (const nn::VariableFact& v : example.variables) {
+  for (const nn::VariableDesc& v : example.variables) {
     std::string& list = v.float32 ? fixed : policy;
     list += (list.empty() ? "" : ", ") + v.name;
   }
@@ -65,7 +65,7 @@ std::string result_of(const nn::LayerExample& example) {
   std::string text =
       fmt::format("samples of {} become {}", to_string(example.input), to_string(example.output));
   std::string variables;
-  for (const nn::VariableFact& v : example.variables) {
+  for (const nn::VariableDesc& v : example.variables) {
     variables += fmt::format("{}{} {}{}",
                              variables.empty() ? "" : ", ",
                              v.name,
@@ -103,8 +103,8 @@ Entry regularizer_entry() {
   Entry entry{.kind = kinds::k_regularizer,
               .name = "regularizer",
               .doc =
-                  "A penalty that is added to the loss: a word (l1, l2 or l1_l2, with factors of "
-                  "0.01) or a map. Weights that are not trained are not penalised."};
+                  "A penalty that is added to the loss: a name (l1, l2 or l1_l2, with factors of "
+                  "0.01) or a map. Weights that are not trained are not penalized."};
   entry.facts.push_back({"dtypes", "summed in float32"});
   entry.facts.push_back({"example", "kernel_regularizer: {l2: 1e-4}"});
   entry.arguments = config::describe_struct(nn::RegularizerSpec());
@@ -120,7 +120,7 @@ Topic layers() {
           "`model.layers` is a list of maps, each with the `type` of a layer and its arguments, "
           "each layer the input of the next; `model.nodes` is a map from names to such maps, each "
           "with its inputs in `from`. Shapes are given with the batch first; extents in a config "
-          "leave it out. Images are [height, width, channels]. The compute and variable dtypes are "
+          "omit it. Images are [height, width, channels]. The compute and variable dtypes are "
           "those of `precision.policy`, or of the layer's own `dtype`."};
   for (const nn::LayerDef* def : nn::layer_table()) topic.entries.push_back(layer_entry(*def));
   topic.entries.push_back(regularizer_entry());
@@ -224,19 +224,18 @@ Topic schedules() {
 }
 
 Topic metrics() {
-  Topic topic{
-      .name = "metrics",
-      .title = "Metrics",
-      .doc = "quantities measured in addition to the loss",
-      .text =
-          "`metrics` is a name or a list of names; the loss is always measured. Each is "
-          "measured on the training batches of an epoch and, with `val_` before its name, "
-          "on the validation samples (`data.validation_split`); once, at the end, on the "
-          "test set. Metrics are computed in float32 under every policy. Before a name, "
-          "`weighted_` weighs each sample by its `data.sample_weight` and divides by the "
-          "sum of the weights, as Keras's `weighted_metrics` do. Positions that a mask "
-          "leaves out count for no metric; in Keras they count for those that are no means, "
-          "such as precision."};
+  Topic topic{.name = "metrics",
+              .title = "Metrics",
+              .doc = "quantities measured in addition to the loss",
+              .text =
+                  "`metrics` is a name or a list of names; the loss is always measured. Each is "
+                  "measured on the training batches of an epoch and, with `val_` before its name, "
+                  "on the validation samples (`data.validation_split`); once, at the end, on the "
+                  "test set. Metrics are computed in float32 under every policy. Before a name, "
+                  "`weighted_` weighs each sample by its `data.sample_weight` and divides by the "
+                  "sum of the weights, as Keras's `weighted_metrics` do. Masked positions count "
+                  "for no metric; in Keras they count for those that are not means, "
+                  "such as precision."};
   for (const nn::MetricDef& def : nn::metric_table()) {
     topic.entries.push_back(
         {.kind = kinds::k_metric,

@@ -26,17 +26,18 @@ std::optional<std::int64_t> class_number(std::string_view text) {
   return number;
 }
 
-/// The number of classes of the model's only output. Models whose classes cannot be weighed go to
+/// The number of classes of the model's only output. Models whose classes cannot be weighted go to
 /// `diagnostics`.
-std::optional<std::int64_t> weighed_classes(const config::RunSpec& spec,
-                                            std::span<const TrainedOutput> outputs,
-                                            Diagnostics& diagnostics) {
+std::optional<std::int64_t> weighted_classes(const config::RunSpec& spec,
+                                             std::span<const TrainedOutput> outputs,
+                                             Diagnostics& diagnostics) {
   const Where where = spec.where("training.class_weight");
   if (outputs.size() > 1) {
     diagnostics.error(
         where,
-        fmt::format("weighs the classes of one output, the model has {}", outputs.size()),
-        "loss_weights weighs the outputs, data.sample_weight the samples");
+        fmt::format("weights classes, which needs a model with one output; this one has {}",
+                    outputs.size()),
+        "loss_weights weights outputs, data.sample_weight samples");
     return {};
   }
   const Loss& loss = *outputs[0].loss;
@@ -55,43 +56,43 @@ std::vector<double> read_class_weights(const config::RunSpec& spec,
                                        std::span<const std::string> names,
                                        Diagnostics& diagnostics) {
   if (spec.training.class_weight.empty()) return {};
-  const std::optional<std::int64_t> classes = weighed_classes(spec, outputs, diagnostics);
+  const std::optional<std::int64_t> classes = weighted_classes(spec, outputs, diagnostics);
   if (!classes) return {};
   const bool unknown = names.empty() && outputs[0].class_names.empty() && !is_nameless(spec.data);
   if (names.empty()) names = outputs[0].class_names;
   std::vector<double> weights(static_cast<std::size_t>(*classes), 1.0);
-  std::vector<const config::NamedNumber*> weighed(weights.size());
-  for (const config::NamedNumber& given : spec.training.class_weight) {
-    const auto name = std::ranges::find(names, given.name);
+  std::vector<const config::NamedNumber*> entries(weights.size());
+  for (const config::NamedNumber& entry : spec.training.class_weight) {
+    const auto name = std::ranges::find(names, entry.name);
     const bool named = name != names.end();
     const std::optional<std::int64_t> number =
-        named ? std::optional<std::int64_t>(name - names.begin()) : class_number(given.name);
+        named ? std::optional<std::int64_t>(name - names.begin()) : class_number(entry.name);
     if (!number || *number >= *classes) {
       if (unknown) continue;
       std::string problem = "not a class of this model";
       if (named) {
-        problem = fmt::format("class {} of the data and no class of this model", *number);
+        problem = fmt::format("class {} of the data but not of this model", *number);
       } else if (!names.empty()) {
         problem = "neither the name nor the number of a class of this model";
       }
       diagnostics.error(
-          given.where,
-          fmt::format("'{}' is {}, which has 0 to {}", given.name, problem, *classes - 1),
+          entry.where,
+          fmt::format("'{}' is {}, which has classes 0 to {}", entry.name, problem, *classes - 1),
           names.empty() || named
               ? "'halfstep data info CONFIG' lists the classes by their numbers"
-              : choices(given.name, {names.begin(), names.end()}, "halfstep data info CONFIG"));
+              : choices(entry.name, {names.begin(), names.end()}, "halfstep data info CONFIG"));
       continue;
     }
     const auto i = static_cast<std::size_t>(*number);
-    if (weighed[i] != nullptr) {
-      diagnostics.error(given.where,
-                        fmt::format("'{}' and '{}' are one class, number {}, of two weights",
-                                    weighed[i]->name,
-                                    given.name,
+    if (entries[i] != nullptr) {
+      diagnostics.error(entry.where,
+                        fmt::format("'{}' and '{}' both name class {}, with two weights",
+                                    entries[i]->name,
+                                    entry.name,
                                     i));
     }
-    weighed[i] = &given;
-    weights[i] = given.value;
+    entries[i] = &entry;
+    weights[i] = entry.value;
   }
   return weights;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// training.class_weight: factors of the losses of classes, which the config names or numbers.
+// training.class_weight: the weight of each class in the loss.
 
 #include <span>
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace halfstep::nn {
 
-/// The weights of all classes, by number; none where the config gives none. A key is the name of a
-/// class where `names`, by class number, has it, else a class number. Without `names`, those of
-/// data.class_names are taken, and keys that may be names of data which are not loaded yet are
-/// passed over. Keys that are no class of the data or the model go to `diagnostics`.
+/// The weights of all classes, by class number; empty where the config has none. A key is a class
+/// name where `names` (by class number) contains it, else a class number. Without `names`,
+/// data.class_names are used, and keys that may name classes of data not loaded yet are ignored.
+/// Keys that are not a class of the data or the model are reported to `diagnostics`.
 std::vector<double> read_class_weights(const config::RunSpec& spec,
                                        std::span<const TrainedOutput> outputs,
                                        std::span<const std::string> names,

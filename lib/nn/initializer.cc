@@ -27,7 +27,7 @@ constexpr std::array k_distributions{
 constexpr double k_truncated_stddev = 0.87962566103423978;
 
 /// An entry of the table; the fields that a config may set have these defaults.
-struct Row {
+struct Def {
   std::string_view name;
   Rule rule = Rule::scaled;
   double value = 0;  ///< of constant
@@ -38,63 +38,63 @@ struct Row {
   std::string_view doc{};
 };
 
-constexpr std::array k_rows{
-    Row{.name = "constant", .rule = Rule::constant, .open = true, .doc = "One value everywhere."},
-    Row{.name = "glorot_normal",
+constexpr std::array k_defs{
+    Def{.name = "constant", .rule = Rule::constant, .open = true, .doc = "One value everywhere."},
+    Def{.name = "glorot_normal",
         .mode = Mode::fan_avg,
         .doc = "Truncated normal distribution with variance 2 / (fan_in + fan_out) (Glorot and "
                "Bengio 2010)."},
-    Row{.name = "glorot_uniform",
+    Def{.name = "glorot_uniform",
         .mode = Mode::fan_avg,
         .distribution = Distribution::uniform,
         .doc = "Uniform distribution in [-r, r] with r = sqrt(6 / (fan_in + fan_out)) (Glorot and "
                "Bengio 2010)."},
-    Row{.name = "he_normal",
+    Def{.name = "he_normal",
         .scale = 2,
         .doc = "Truncated normal distribution with variance 2 / fan_in (He et al. 2015), for "
                "layers behind a relu."},
-    Row{.name = "he_uniform",
+    Def{.name = "he_uniform",
         .scale = 2,
         .distribution = Distribution::uniform,
         .doc = "Uniform distribution in [-r, r] with r = sqrt(6 / fan_in) (He et al. 2015), for "
                "layers behind a relu."},
-    Row{.name = "lecun_normal",
+    Def{.name = "lecun_normal",
         .doc = "Truncated normal distribution with variance 1 / fan_in (LeCun et al. 1998)."},
-    Row{.name = "lecun_uniform",
+    Def{.name = "lecun_uniform",
         .distribution = Distribution::uniform,
         .doc = "Uniform distribution in [-r, r] with r = sqrt(3 / fan_in) (LeCun et al. 1998)."},
-    Row{.name = "ones", .rule = Rule::constant, .value = 1, .doc = "One everywhere."},
-    Row{.name = "orthogonal",
+    Def{.name = "ones", .rule = Rule::constant, .value = 1, .doc = "One everywhere."},
+    Def{.name = "orthogonal",
         .rule = Rule::orthogonal,
         .open = true,
-        .doc = "Random matrix with orthonormal rows or columns, whichever there are fewer of, "
-               "times gain (Saxe et al. 2014); axes before the last one are taken as rows."},
-    Row{.name = "random_normal", .rule = Rule::normal, .open = true, .doc = "Normal distribution."},
-    Row{.name = "random_uniform",
+        .doc = "Random matrix with orthonormal rows or columns, whichever are fewer, times gain "
+               "(Saxe et al. 2014); axes before the last one are taken as rows."},
+    Def{.name = "random_normal", .rule = Rule::normal, .open = true, .doc = "Normal distribution."},
+    Def{.name = "random_uniform",
         .rule = Rule::uniform,
         .open = true,
         .doc = "Uniform distribution."},
-    Row{.name = "truncated_normal",
+    Def{.name = "truncated_normal",
         .rule = Rule::truncated_normal,
         .open = true,
         .doc = "Normal distribution without values beyond two standard deviations, which are drawn "
                "again."},
-    Row{.name = "variance_scaling",
+    Def{.name = "variance_scaling",
         .open = true,
         .doc = "Distribution of mean 0 whose variance is scale over fan_in, fan_out or their "
                "average: the general form of glorot, he and lecun."},
-    Row{.name = "zeros", .rule = Rule::constant, .doc = "Zero everywhere."},
+    Def{.name = "zeros", .rule = Rule::constant, .doc = "Zero everywhere."},
 };
 
 constexpr auto k_names = [] {
-  std::array<std::string_view, k_rows.size()> names;
-  for (std::size_t i = 0; i < names.size(); ++i) names[i] = k_rows[i].name;
+  std::array<std::string_view, k_defs.size()> names;
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = k_defs[i].name;
   return names;
 }();
 
 /// An entry with the fields of the config applied.
 struct Parameters {
-  Row row;
+  Def def;
   double mean = 0;
   double stddev = 0.05;
   double minval = -0.05;
@@ -103,69 +103,69 @@ struct Parameters {
   std::optional<std::int64_t> seed{};
 
   void fields(config::Fields& f) {
-    if (row.open && row.rule == Rule::constant) {
-      f.field("value", row.value, {.doc = "Value of every element."});
+    if (def.open && def.rule == Rule::constant) {
+      f.field("value", def.value, {.doc = "Value of every element."});
     }
-    if (row.open && (row.rule == Rule::normal || row.rule == Rule::truncated_normal)) {
+    if (def.open && (def.rule == Rule::normal || def.rule == Rule::truncated_normal)) {
       f.field("mean", mean, {.doc = "Mean of the distribution."});
       f.field(
           "stddev",
           stddev,
           {.doc = "Standard deviation, before values beyond two of it are drawn again.", .min = 0});
     }
-    if (row.open && row.rule == Rule::uniform) {
+    if (def.open && def.rule == Rule::uniform) {
       f.field("minval", minval, {.doc = "Least value."});
       f.field("maxval", maxval, {.doc = "Greatest value."});
     }
-    if (row.open && row.rule == Rule::orthogonal) {
+    if (def.open && def.rule == Rule::orthogonal) {
       f.field("gain", gain, {.doc = "Factor of the matrix. [factor]"});
     }
-    if (row.open && row.rule == Rule::scaled) {
-      f.field("scale", row.scale, {.doc = "Factor of the variance. [factor]", .above = 0.0});
+    if (def.open && def.rule == Rule::scaled) {
+      f.field("scale", def.scale, {.doc = "Factor of the variance. [factor]", .above = 0.0});
       f.choice(
           "mode",
-          row.mode,
+          def.mode,
           k_modes,
           {.doc =
                "Divisor of the variance: the inputs of one unit, the outputs, or their average."});
       f.choice("distribution",
-               row.distribution,
+               def.distribution,
                k_distributions,
                {.doc = "Shape of the distribution; the truncated normal one keeps its variance."});
     }
-    if (row.rule != Rule::constant) seed_field(f, seed);
+    if (def.rule != Rule::constant) seed_field(f, seed);
   }
 };
 
 std::optional<Parameters> read_parameters(const InitializerSpec& spec, Diagnostics& diagnostics) {
-  for (const Row& row : k_rows) {
-    if (row.name != spec.typed.type) continue;
-    Parameters p{.row = row};
+  for (const Def& def : k_defs) {
+    if (def.name != spec.typed.type) continue;
+    Parameters p{.def = def};
     config::read(spec.typed.node, p, diagnostics);
     if (p.minval > p.maxval) {
       diagnostics.error(spec.typed.where,
-                        fmt::format("minval {} lies above maxval {}", p.minval, p.maxval));
+                        fmt::format("minval {} is above maxval {}", p.minval, p.maxval));
     }
     return p;
   }
   return std::nullopt;  // the field has reported the unknown name already
 }
 
-double fan(const Row& row, const Fans& f) {
-  if (row.mode == Mode::fan_in) return static_cast<double>(f.in);
-  if (row.mode == Mode::fan_out) return static_cast<double>(f.out);
+double fan(const Def& def, const Fans& f) {
+  if (def.mode == Mode::fan_in) return static_cast<double>(f.in);
+  if (def.mode == Mode::fan_out) return static_cast<double>(f.out);
   return static_cast<double>(f.in + f.out) / 2;
 }
 
 /// Source: Glorot and Bengio 2010, He et al. 2015, LeCun et al. 1998.
-graph::Initializer scaled(const Row& row, const Shape& shape) {
+graph::Initializer scaled(const Def& def, const Shape& shape) {
   using Kind = graph::Initializer::Kind;
-  const double variance = row.scale / std::max(1.0, fan(row, fans(shape)));
-  if (row.distribution == Distribution::uniform) {
+  const double variance = def.scale / std::max(1.0, fan(def, fans(shape)));
+  if (def.distribution == Distribution::uniform) {
     const double limit = std::sqrt(3 * variance);
     return {Kind::uniform, -limit, limit};
   }
-  if (row.distribution == Distribution::untruncated_normal) {
+  if (def.distribution == Distribution::untruncated_normal) {
     return {Kind::normal, 0, std::sqrt(variance)};
   }
   return {Kind::truncated_normal, 0, std::sqrt(variance) / k_truncated_stddev};
@@ -176,8 +176,8 @@ graph::Initializer scaled(const Row& row, const Shape& shape) {
 std::span<const std::string_view> initializer_names() { return k_names; }
 
 std::string_view initializer_doc(std::string_view name) {
-  for (const Row& row : k_rows) {
-    if (row.name == name) return row.doc;
+  for (const Def& def : k_defs) {
+    if (def.name == name) return def.doc;
   }
   return {};
 }
@@ -196,9 +196,9 @@ graph::Initializer resolve(const InitializerSpec& spec, const Shape& shape) {
   diagnostics.throw_if_any();
   require(p.has_value(), "unknown initializer '{}'", spec.typed.type);
   graph::Initializer result;
-  switch (p->row.rule) {
+  switch (p->def.rule) {
     case Rule::constant:
-      result = {Kind::constant, p->row.value, 0};
+      result = {Kind::constant, p->def.value, 0};
       break;
     case Rule::uniform:
       result = {Kind::uniform, p->minval, p->maxval};
@@ -213,7 +213,7 @@ graph::Initializer resolve(const InitializerSpec& spec, const Shape& shape) {
       result = {Kind::orthogonal, p->gain, 0};
       break;
     case Rule::scaled:
-      result = scaled(p->row, shape);
+      result = scaled(p->def, shape);
       break;
   }
   result.seed = static_cast<std::uint64_t>(p->seed.value_or(0));
@@ -227,8 +227,8 @@ void check(const InitializerSpec& spec, Diagnostics& diagnostics) {
 }
 
 void visit_initializer(std::string_view name, config::Fields& f) {
-  for (const Row& row : k_rows) {
-    if (row.name == name) Parameters{.row = row}.fields(f);
+  for (const Def& def : k_defs) {
+    if (def.name == name) Parameters{.def = def}.fields(f);
   }
 }
 

@@ -86,12 +86,12 @@ double f1(std::span<const double> sums, double) {
 }
 
 constexpr std::array k_metrics{
-    MetricDef{
-        "accuracy",
-        "Share of the samples whose largest output is that of their class; with a class at each "
-        "position, share of the positions. Of a single output, share of the samples whose output "
-        "is above one half (above 0 for scores) where the label is 1, and not where it is 0.",
-        "fraction"},
+    MetricDef{"accuracy",
+              "Fraction of the samples whose largest output is that of their class; with a class "
+              "at each position, fraction of the positions. Of a single output, fraction of the "
+              "samples whose output "
+              "is above one half (above 0 for scores) where the label is 1, and not where it is 0.",
+              "fraction"},
     MetricDef{k_auc,
               "Area under the curve of the true over the false positive rate (ROC), by trapezoids "
               "between 200 thresholds evenly spaced from 0 to 1, over all outputs, as in Keras: "
@@ -126,18 +126,18 @@ constexpr std::array k_metrics{
               "unit of the targets, squared"},
     MetricDef{k_perplexity,
               "exp of the mean cross-entropy over the samples, or over the positions with a class "
-              "at each of them. Penalties of weights are left out.",
+              "at each of them. Penalties of weights are not included.",
               "classes",
               k_of_perplexity,
               exp_of_mean},
     MetricDef{"precision",
-              "Share of the positive outputs, those above one half (above 0 for scores), whose "
+              "Fraction of the positive outputs, those above one half (above 0 for scores), whose "
               "label is 1. 0 where no output is positive, as in Keras.",
               "fraction",
               k_of_precision,
               true_share},
     MetricDef{"recall",
-              "Share of the labels 1 whose output is positive, above one half (above 0 for "
+              "Fraction of the labels 1 whose output is positive, above one half (above 0 for "
               "scores). 0 where no label is 1, as in Keras.",
               "fraction",
               k_of_recall,
@@ -147,10 +147,11 @@ constexpr std::array k_metrics{
               "unit of the targets",
               k_of_root,
               root_of_mean},
-    MetricDef{k_top_accuracy,
-              "Share of the samples whose class is among those of the 5 largest outputs; any whole "
-              "number may stand for 5.",
-              "fraction"},
+    MetricDef{
+        k_top_accuracy,
+        "Fraction of the samples whose class is among those of the 5 largest outputs; any whole "
+        "number may stand for 5.",
+        "fraction"},
 };
 
 /// The classes of an output that are counted one by one: of a single value, 0 and 1.
@@ -200,7 +201,7 @@ std::string misfit(std::string_view name, const TrainedOutput& of) {
            : !of.has_loss  ? "takes probabilities, and the output has no softmax or sigmoid"
            : name == k_auc ? "compares probabilities, but the outputs of this loss are none"
                            : "counts the outputs above one half, but the outputs of this loss are "
-                             "no probabilities";
+                             "not probabilities";
   }
   const bool classes = loss.label_kind() == LabelKind::classes;
   const std::int64_t outputs = classes ? output.back() : output.elements();
@@ -222,8 +223,8 @@ std::string misfit(std::string_view name, const TrainedOutput& of) {
              : "";
 }
 
-/// A counter by its position among those of a metric: that of the table, and the number behind its
-/// name where there are several.
+/// A counter by its position among those of a metric: its name in the table, and its number if
+/// there are several.
 struct Counter {
   std::string_view name;
   std::optional<std::size_t> number = {};

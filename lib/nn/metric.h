@@ -13,7 +13,7 @@
 
 namespace halfstep::nn {
 
-/// How often a counter is there.
+/// How many counters of one name a metric has.
 enum class Counters { once, per_threshold, per_class };
 
 /// An entry of the table.
@@ -26,14 +26,14 @@ struct MetricDef {
   std::span<const std::string_view> counters = {};
   /// The value for the sums of these counters, over `samples` samples.
   double (*value)(std::span<const double> sums, double samples) = nullptr;
-  /// Several have numbers behind their names: all of the first counter, then all of the second.
+  /// Several have numbered names: all of the first counter, then all of the second.
   Counters counted = Counters::once;
 };
 
 /// All metrics, alphabetical.
 std::span<const MetricDef> metric_table();
 
-/// Of an output whose classes are counted one by one.
+/// The limit on classes of an output that are counted one by one.
 inline constexpr std::int64_t k_max_counted_classes = 200;
 
 /// No metric has more counters: `weighted_auc` has two of each of 200 thresholds, and the weights.

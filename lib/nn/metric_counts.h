@@ -1,5 +1,5 @@
 #pragma once
-// The counters of metrics that are no means over samples, as sums over a batch.
+// The counters of metrics that are not means over samples, as sums over a batch.
 
 #include <cstddef>
 #include <span>

@@ -31,8 +31,8 @@ std::vector<std::string_view> refuse_missing(std::span<const MissingArgument> mi
       continue;
     }
     diagnostics.error(entry.where,
-                      fmt::format("the argument '{}' of Keras is not there: {}", entry.key, reason),
-                      "leave it out");
+                      fmt::format("Keras's argument '{}' is not supported: {}", entry.key, reason),
+                      "remove it");
     refused.push_back(entry.key);
   }
   return refused;

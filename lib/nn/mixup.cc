@@ -119,7 +119,7 @@ void check_mixup(const config::RunSpec& spec,
   };
   for (const TrainedOutput& output : outputs) {
     if (output.has_loss && output.loss && output.loss->ignored_class()) {
-      refuse("mixes two labels, of which the loss may ignore one", "leave ignore_class out");
+      refuse("mixes two labels, of which the loss may ignore one", "remove ignore_class");
     }
     if (!output.has_loss || output.loss_type.ends_with("crossentropy")) continue;
     refuse(fmt::format(
@@ -128,8 +128,7 @@ void check_mixup(const config::RunSpec& spec,
            "the cross-entropies fit");
   }
   if (std::ranges::any_of(index_limits(model), [](std::int64_t limit) { return limit > 0; })) {
-    refuse("mixes samples, but the samples of this model are indices, such as words",
-           "leave it out");
+    refuse("mixes samples, but the samples of this model are indices, such as words", "remove it");
   }
 }
 

@@ -49,7 +49,7 @@ class Mixup {
   graph::Value weights_;  ///< float32 [rows]
 };
 
-/// Reports a loss or a model that mixup makes no sense for, at data.augment.mixup.
+/// Reports a loss or a model that mixup does not support, at data.augment.mixup.
 void check_mixup(const config::RunSpec& spec,
                  const Model& model,
                  std::span<const TrainedOutput> outputs,

@@ -60,12 +60,12 @@ bool gives_probabilities(const graph::Graph& graph, Value output) {
 }
 
 /// The forward pass of training, built to look at its types.
-struct Draft {
+struct TrainingForward {
   graph::Graph graph;
   graph::Builder b{graph, graph::op_table()};
   Forward forward;
 
-  Draft(const Model& model, std::int64_t batch) {
+  TrainingForward(const Model& model, std::int64_t batch) {
     std::vector<Value> inputs;  // the first nodes
     for (const Model::Input& input : model.inputs) {
       inputs.push_back(b.placeholder(input.name, DType::float32, batched(batch, input.shape)));
@@ -78,23 +78,23 @@ struct Draft {
 }  // namespace
 
 std::vector<std::vector<graph::TensorType>> layer_outputs(const Model& model, std::int64_t batch) {
-  const Draft draft(model, batch);
+  const TrainingForward built(model, batch);
   std::vector<std::vector<graph::TensorType>> types;
-  for (const std::vector<LayerOutput>& outputs : draft.forward.nodes) {
+  for (const std::vector<LayerOutput>& outputs : built.forward.nodes) {
     types.emplace_back();
-    for (const auto& [value, mask] : outputs) types.back().push_back(draft.graph.type(value));
+    for (const auto& [value, mask] : outputs) types.back().push_back(built.graph.type(value));
   }
   return types;
 }
 
 std::vector<ModelOutput> model_outputs(const Model& model) {
-  const Draft draft(model, 2);
-  const graph::Graph& graph = draft.graph;
+  const TrainingForward built(model, 2);
+  const graph::Graph& graph = built.graph;
   std::vector<ModelOutput> outputs;
-  for (std::size_t i = 0; i < draft.forward.outputs.size(); ++i) {
-    const Value last = draft.forward.outputs[i];
+  for (std::size_t i = 0; i < built.forward.outputs.size(); ++i) {
+    const Value last = built.forward.outputs[i];
     ModelOutput& output = outputs.emplace_back();
-    output.masked = draft.forward.masks[i].valid();
+    output.masked = built.forward.masks[i].valid();
     output.shape = sample_of(graph.type(last).shape);
     const graph::Node* node = &graph.node(last.node);
     while (node->is(graph::ops::k_cast, graph::ops::k_reshape))
@@ -135,8 +135,8 @@ std::vector<config::Warning> output_warnings(const ModelOutput& output,
                     signs ? "" : " (from_logits: true)",
                     last_layer,
                     output.activation == "Softmax" ? "softmax" : "sigmoid",
-                    signs ? "is never negative; leave out"
-                          : "would be applied twice; leave out from_logits or"))};
+                    signs ? "is never negative; remove"
+                          : "would be applied twice; remove from_logits or"))};
   }
   return {};
 }

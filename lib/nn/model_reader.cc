@@ -29,7 +29,7 @@ struct Reference {
 };
 
 /// A layer as written in the config, before its inputs and policy are resolved.
-struct Written {
+struct LayerConfig {
   const config::Node* node = nullptr;
   const LayerDef* def = nullptr;
   LayerCommon common;
@@ -82,18 +82,18 @@ class ModelReader {
     }
     for (const config::Node& item : m.layers.items) read_layer(item, {});
     name_layers();
-    for (int i = 0; i < static_cast<int>(written_.size()); ++i) {
-      Written& w = written_[static_cast<std::size_t>(i)];
+    for (int i = 0; i < static_cast<int>(configs_.size()); ++i) {
+      LayerConfig& w = configs_[static_cast<std::size_t>(i)];
       for (const std::string_view key : source_keys(w)) {
         if (w.node->find(key) == nullptr) continue;
         diagnostics_.error(
-            place(w, key),
+            where_of(w, key),
             fmt::format("'{}' belongs to a graph of nodes; a layer takes the one before it", key),
             "give `inputs`, `nodes` and `outputs` instead of `layers`");
       }
       w.from.push_back({{i - 1}, {}, w.where});
     }
-    outputs_.push_back({{static_cast<int>(written_.size()) - 1}, {}, {}});
+    outputs_.push_back({{static_cast<int>(configs_.size()) - 1}, {}, {}});
   }
 
   void read_graph() {
@@ -107,15 +107,15 @@ class ModelReader {
     }
     for (const config::Node::Entry& entry : m.nodes.entries) {
       read_layer(entry.value, entry.key);
-      written_.back().name_where = entry.where;
+      configs_.back().name_where = entry.where;
     }
     for (std::size_t i = 0; i < model_.inputs.size(); ++i) {
       enter(model_.inputs[i].name, -1 - static_cast<int>(i), spec_.where("model.inputs"));
     }
-    for (std::size_t i = 0; i < written_.size(); ++i) {
-      enter(written_[i].name, static_cast<int>(i), written_[i].name_where);
+    for (std::size_t i = 0; i < configs_.size(); ++i) {
+      enter(configs_[i].name, static_cast<int>(i), configs_[i].name_where);
     }
-    for (Written& w : written_) read_sources(w);
+    for (LayerConfig& w : configs_) read_sources(w);
     for (std::size_t i = 0; i < m.outputs.size(); ++i) read_output(i);
   }
 
@@ -143,7 +143,7 @@ class ModelReader {
 
   /// Reads the shared fields of a layer; `key` is a graph node's name.
   void read_layer(const config::Node& node, std::string_view key) {
-    Written w;
+    LayerConfig w;
     w.node = &node;
     w.where = w.name_where = node.where;
     if (node.kind != config::Node::Kind::map) {
@@ -154,17 +154,17 @@ class ModelReader {
     config::Reader reader(node, diagnostics_);
     w.common.fields(reader);
     w.name = key.empty() ? w.common.name.value_or("") : std::string(key);
-    if (w.common.name && key.empty()) w.name_where = place(w, "name");
+    if (w.common.name && key.empty()) w.name_where = where_of(w, "name");
     if (w.common.name && !key.empty() && *w.common.name != key) {
-      diagnostics_.error(place(w, "name"),
+      diagnostics_.error(where_of(w, "name"),
                          fmt::format("the name of a node is its key, '{}'", key),
-                         "leave out 'name'");
+                         "remove 'name'");
     }
     if ((w.common.name || !key.empty()) && !is_name(w.name)) refuse_name(w.name, w.name_where);
     if (!w.common.type.empty()) {
-      w.def = find_layer(w.common.type, place(w, "type"), diagnostics_);
+      w.def = find_layer(w.common.type, where_of(w, "type"), diagnostics_);
     }
-    written_.push_back(std::move(w));
+    configs_.push_back(std::move(w));
   }
 
   void refuse_name(std::string_view name, const Where& where) {
@@ -175,14 +175,14 @@ class ModelReader {
 
   /// Keras's names for unnamed layers: dense, dense_1, ...
   void name_layers() {
-    for (std::size_t i = 0; i < written_.size(); ++i) {
-      if (!written_[i].name.empty()) {
-        enter(written_[i].name, static_cast<int>(i), written_[i].name_where);
+    for (std::size_t i = 0; i < configs_.size(); ++i) {
+      if (!configs_[i].name.empty()) {
+        enter(configs_[i].name, static_cast<int>(i), configs_[i].name_where);
       }
     }
     std::map<std::string, int> count;
-    for (std::size_t i = 0; i < written_.size(); ++i) {
-      Written& w = written_[i];
+    for (std::size_t i = 0; i < configs_.size(); ++i) {
+      LayerConfig& w = configs_[i];
       const std::string& type = w.common.type;
       while (w.name.empty() && !type.empty()) {
         const int n = count[type]++;
@@ -200,7 +200,7 @@ class ModelReader {
       broken("model.inputs." + name, "a node has the same name");
       return;
     }
-    const Where& first = written_[static_cast<std::size_t>(it->second)].name_where;
+    const Where& first = configs_[static_cast<std::size_t>(it->second)].name_where;
     diagnostics_.error(
         where, fmt::format("duplicate name '{}'", name), "first at " + place_of(first));
   }
@@ -211,12 +211,12 @@ class ModelReader {
   }
 
   /// The keys of a layer that name its sources.
-  static std::span<const std::string_view> source_keys(const Written& w) {
+  static std::span<const std::string_view> source_keys(const LayerConfig& w) {
     const bool takes_states = w.def != nullptr && w.def->traits.max_states > 0;
     return std::span(config::k_source_keys).first(takes_states ? 2 : 1);
   }
 
-  void read_sources(Written& w) {
+  void read_sources(LayerConfig& w) {
     const config::Node* from = w.node->find("from");
     if (from == nullptr || (from->kind == config::Node::Kind::sequence && from->items.empty())) {
       diagnostics_.error(from == nullptr ? w.where : from->where,
@@ -290,7 +290,7 @@ class ModelReader {
   void finish_structure() {
     const std::size_t before = diagnostics_.problems().size();
     SourceNodes sources;
-    for (const Written& w : written_) {
+    for (const LayerConfig& w : configs_) {
       check_input_count(w);
       sources.push_back(nodes_of(w.from));
     }
@@ -307,51 +307,51 @@ class ModelReader {
     if (diagnostics_.problems().size() == before) order_ = ordered.order;
   }
 
-  void check_input_count(const Written& w) {
+  void check_input_count(const LayerConfig& w) {
     const LayerTraits& traits = w.def->traits;
-    const std::size_t given = w.from.size();
-    if (given >= traits.min_inputs && given <= traits.max_inputs + traits.max_states) return;
+    const std::size_t count = w.from.size();
+    if (count >= traits.min_inputs && count <= traits.max_inputs + traits.max_states) return;
     diagnostics_.error(
-        w.node->find("from") != nullptr ? place(w, "from") : w.where,
-        fmt::format("{} '{}' takes {}, got {}", w.def->type, w.name, input_count(traits), given));
+        w.node->find("from") != nullptr ? where_of(w, "from") : w.where,
+        fmt::format("{} '{}' takes {}, got {}", w.def->type, w.name, input_count(traits), count));
   }
 
   void report_cycle(const std::vector<int>& cycle) {
     // `cycle` lists each node before the one it reads, so data flows in the reverse order.
-    std::string text = written_[static_cast<std::size_t>(cycle.front())].name;
+    std::string text = configs_[static_cast<std::size_t>(cycle.front())].name;
     for (auto it = cycle.rbegin(); it != cycle.rend(); ++it) {
-      text += " -> " + written_[static_cast<std::size_t>(*it)].name;
+      text += " -> " + configs_[static_cast<std::size_t>(*it)].name;
     }
-    diagnostics_.error(written_[static_cast<std::size_t>(cycle.front())].where,
+    diagnostics_.error(configs_[static_cast<std::size_t>(cycle.front())].where,
                        fmt::format("the nodes form a cycle: {}", text));
   }
 
   void report_unused(const SourceNodes& sources) {
     const std::vector<bool> reached = reaches(sources, nodes_of(outputs_));
     std::vector<bool> input_used(model_.inputs.size(), false);
-    for (std::size_t i = 0; i < written_.size(); ++i) {
+    for (std::size_t i = 0; i < configs_.size(); ++i) {
       for (const int source : sources[i]) {
         if (source < 0) input_used[static_cast<std::size_t>(-1 - source)] = true;
       }
       if (reached[i]) continue;
-      diagnostics_.error(written_[i].name_where,
-                         fmt::format("node '{}' leads to no output", written_[i].name),
-                         "name it in `outputs` or take it out");
+      diagnostics_.error(configs_[i].name_where,
+                         fmt::format("node '{}' does not lead to an output", configs_[i].name),
+                         "list it in `outputs` or remove it");
     }
     for (std::size_t i = 0; i < input_used.size(); ++i) {
       if (input_used[i]) continue;
       diagnostics_.error(spec_.where("model.inputs." + model_.inputs[i].name),
-                         fmt::format("no node takes the input '{}'", model_.inputs[i].name));
+                         fmt::format("no node uses the input '{}'", model_.inputs[i].name));
     }
   }
 
   /// Reads the fields and the policy of every layer, and builds the nodes if the order is known.
   void add_layers() {
     LayerPolicies policies(spec_, diagnostics_);
-    std::vector<ModelNode> nodes(written_.size());
+    std::vector<ModelNode> nodes(configs_.size());
     std::vector<std::string> names;
-    for (std::size_t i = 0; i < written_.size(); ++i) {
-      const Written& w = written_[i];
+    for (std::size_t i = 0; i < configs_.size(); ++i) {
+      const LayerConfig& w = configs_[i];
       ModelNode& node = nodes[i];
       if (w.def != nullptr) {
         node.layer = w.def->make(*w.node, diagnostics_);
@@ -362,25 +362,25 @@ class ModelReader {
       node.where = w.where;
       node.trainable = w.common.trainable;
       node.activity_regularizer = w.common.activity_regularizer;
-      node.precision = policies.resolve(w.name, w.common.dtype, place(w, "dtype"));
+      node.precision = policies.resolve(w.name, w.common.dtype, where_of(w, "dtype"));
       names.push_back(w.name);
     }
     policies.finish(names);
     model_.warnings = policies.take_warnings();
     model_.sync_batch_norm = spec_.parallel.sync_batch_norm;
-    std::vector<int> place_in_order(written_.size());
+    std::vector<int> position_in_order(configs_.size());
     for (std::size_t i = 0; i < order_.size(); ++i) {
-      place_in_order[static_cast<std::size_t>(order_[i])] = static_cast<int>(i);
+      position_in_order[static_cast<std::size_t>(order_[i])] = static_cast<int>(i);
     }
     // The node of a reference is before its users in the order.
     const auto resolved = [&](const Reference& reference) {
       Source source = reference.source;
-      if (source.node >= 0) source.node = place_in_order[static_cast<std::size_t>(source.node)];
+      if (source.node >= 0) source.node = position_in_order[static_cast<std::size_t>(source.node)];
       check_output(reference, source);
       return source;
     };
     for (const int i : order_) {
-      const Written& w = written_[static_cast<std::size_t>(i)];
+      const LayerConfig& w = configs_[static_cast<std::size_t>(i)];
       ModelNode& node = nodes[static_cast<std::size_t>(i)];
       check_state_count(w, node);
       for (const Reference& reference : w.from) node.from.push_back(resolved(reference));
@@ -399,28 +399,28 @@ class ModelReader {
     const bool stateless = layer != nullptr && outputs == 1 && layer->states() > 0;
     diagnostics_.error(
         reference.where,
-        fmt::format("'{}' is not there: '{}' has {}",
+        fmt::format("'{}' does not exist: '{}' has {}",
                     reference.text,
                     reference.text.substr(0, reference.text.find(':')),
                     outputs == 1 ? "one output" : fmt::format("outputs 0 to {}", outputs - 1)),
         stateless ? "return_state: true makes its states outputs" : "");
   }
 
-  void check_state_count(const Written& w, const ModelNode& node) {
+  void check_state_count(const LayerConfig& w, const ModelNode& node) {
     if (w.def == nullptr || node.layer == nullptr || w.def->traits.max_states == 0) return;
-    const std::size_t given = w.from.size() - 1, wanted = node.layer->states();
-    if (given == 0 || given == wanted || wanted == 0) return;
+    const std::size_t count = w.from.size() - 1, expected = node.layer->states();
+    if (count == 0 || count == expected || expected == 0) return;
     const bool named = w.node->find("initial_state") != nullptr;
-    diagnostics_.error(place(w, named ? "initial_state" : "from"),
+    diagnostics_.error(where_of(w, named ? "initial_state" : "from"),
                        fmt::format("{} '{}' takes {} initial state{}, got {}",
                                    node.type,
                                    w.name,
-                                   wanted,
-                                   wanted == 1 ? "" : "s",
-                                   given));
+                                   expected,
+                                   expected == 1 ? "" : "s",
+                                   count));
   }
 
-  Where place(const Written& w, std::string_view key) const {
+  Where where_of(const LayerConfig& w, std::string_view key) const {
     const config::Node* value = w.node->find(key);
     return value == nullptr ? w.where : value->where;
   }
@@ -428,7 +428,7 @@ class ModelReader {
   const config::RunSpec& spec_;
   Diagnostics& diagnostics_;
   Model model_;
-  std::vector<Written> written_;
+  std::vector<LayerConfig> configs_;
   std::map<std::string, int> names_;
   std::vector<Reference> outputs_;
   std::vector<int> order_;  ///< empty after an error

@@ -1,6 +1,6 @@
 #pragma once
-// Facts about layers, losses and optimizers: for the reference, obtained by building them, and for
-// the JSON Schema of a config.
+// Descriptions of layers, losses and optimizers for the reference, obtained by building them, and
+// for the JSON Schema of a config.
 
 #include <string>
 #include <string_view>
@@ -15,7 +15,7 @@
 namespace halfstep::nn {
 
 /// A variable that a layer declares.
-struct VariableFact {
+struct VariableDesc {
   std::string name;  ///< without the layer's name: "kernel"
   Shape shape;
   bool trainable = false;
@@ -27,7 +27,7 @@ struct LayerExample {
   std::string text;  ///< "{type: dense, units: 3, activation: relu}"
   Shape input;       ///< of one sample
   Shape output;
-  std::vector<VariableFact> variables;
+  std::vector<VariableDesc> variables;
 };
 
 LayerExample layer_example(const LayerDef& def);

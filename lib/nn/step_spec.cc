@@ -49,18 +49,18 @@ void warn_of_idle_scale(const config::RunSpec& spec,
                         std::vector<config::Warning>& warnings) {
   using ScalingMode = precision::LossScaling::Mode;
   if (uses_float16(graph)) return;
-  config::LossScaleSpec given = spec.precision.loss_scale;
-  if (given.mode == config::LossScaleMode::none) return;
-  const bool automatic = given.mode == config::LossScaleMode::automatic;
-  given.mode = config::LossScaleMode::automatic;
+  config::LossScaleSpec scale_spec = spec.precision.loss_scale;
+  if (scale_spec.mode == config::LossScaleMode::none) return;
+  const bool automatic = scale_spec.mode == config::LossScaleMode::automatic;
+  scale_spec.mode = config::LossScaleMode::automatic;
   const config::Node usual = config::to_node(config::LossScaleSpec());
-  if (automatic && config::same(config::to_node(given), usual)) return;
+  if (automatic && config::same(config::to_node(scale_spec), usual)) return;
   std::string message =
-      "has no use here: nothing computes in float16, and other dtypes have the exponent range of "
+      "has no effect: nothing computes in float16, and other dtypes have the exponent range of "
       "float32";
   switch (step.loss_scaling.mode) {
     case ScalingMode::none:
-      message += "; with mode: auto it is left out";
+      message += "; mode: auto disables it";
       break;
     case ScalingMode::fixed:
       message += "; it costs a multiplication of each gradient";
@@ -101,7 +101,7 @@ void check_class_names(const config::RunSpec& spec,
 }
 
 /// Warns of inputs whose values no output depends on.
-void warn_of_unread_inputs(StepSpec& step) {
+void warn_of_unused_inputs(StepSpec& step) {
   const Model& model = step.model;
   const auto position = std::ranges::find(model.nodes, "position_embedding", &ModelNode::type);
   for (std::size_t i = 0; i < model.inputs.size(); ++i) {
@@ -132,7 +132,7 @@ void warn_of_masked_tokens(const config::RunSpec& spec, StepSpec& step) {
          config::k_masked_tokens,
          node.where,
          fmt::format("layer '{}' has mask_zero, but windows of a text have no padding: token 0 is "
-                     "<unknown>, and loss and layers would leave it out",
+                     "<unknown>, and loss and layers would skip it",
                      node.name));
   }
 }
@@ -158,7 +158,7 @@ void look_at_outputs(const config::RunSpec& spec, StepSpec& step, Diagnostics& d
     for (const Problem& p : error.problems()) diagnostics.error(p.where, p.message, p.hint);
     return;
   }
-  warn_of_unread_inputs(step);
+  warn_of_unused_inputs(step);
   warn_of_masked_tokens(spec, step);
   check_metrics_fit(spec, step.outputs, diagnostics);
   step.class_weights = read_class_weights(spec, step.outputs, {}, diagnostics);
@@ -180,16 +180,17 @@ void look_at_outputs(const config::RunSpec& spec, StepSpec& step, Diagnostics& d
 std::vector<TrainedOutput> read_outputs(const config::RunSpec& spec, Diagnostics& diagnostics) {
   std::vector<TrainedOutput> outputs;
   Diagnostics reported;  // by the check of the config
-  for (config::TrainedOutput& given : config::trained_outputs(spec, reported)) {
+  for (config::TrainedOutput& output_config : config::trained_outputs(spec, reported)) {
     TrainedOutput output;
-    const bool same = !outputs.empty() && given.loss.where == outputs.back().loss_where;
-    output.has_loss = given.has_loss;
-    if (given.has_loss) output.loss = make_loss(given.loss, same ? reported : diagnostics);
-    output.loss_where = given.key.empty() ? spec.where("loss") : given.loss.where;
-    output.key = std::move(given.key);
-    output.loss_type = std::move(given.loss.type);
-    output.loss_weight = given.loss_weight;
-    output.class_names = std::move(given.class_names);
+    const bool same = !outputs.empty() && output_config.loss.where == outputs.back().loss_where;
+    output.has_loss = output_config.has_loss;
+    if (output_config.has_loss)
+      output.loss = make_loss(output_config.loss, same ? reported : diagnostics);
+    output.loss_where = output_config.key.empty() ? spec.where("loss") : output_config.loss.where;
+    output.key = std::move(output_config.key);
+    output.loss_type = std::move(output_config.loss.type);
+    output.loss_weight = output_config.loss_weight;
+    output.class_names = std::move(output_config.class_names);
     outputs.push_back(std::move(output));
   }
   return outputs;

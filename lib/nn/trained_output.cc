@@ -22,9 +22,10 @@ std::optional<NamedMetric> find_metric_of(std::string_view name,
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const std::string& key = outputs[i].key;
     if (!name.starts_with(config::metric_name(key, ""))) continue;
-    const std::string_view rest = key.empty() ? name : name.substr(key.size() + 1);
-    if (find_metric(rest) == nullptr && (key.empty() || rest != k_loss_metric)) continue;
-    if (!found || rest.size() < found->name.size()) found = {i, rest};
+    const std::string_view metric_name = key.empty() ? name : name.substr(key.size() + 1);
+    if (find_metric(metric_name) == nullptr && (key.empty() || metric_name != k_loss_metric))
+      continue;
+    if (!found || metric_name.size() < found->name.size()) found = {i, metric_name};
   }
   return found;
 }
@@ -42,19 +43,20 @@ void read_metrics(const config::RunSpec& spec,
     const std::string& name = spec.metrics[i];
     const auto metric = find_metric_of(name, outputs);
     if (!metric) {
-      std::string_view rest = name;
+      std::string_view metric_name = name;
       for (const TrainedOutput& output : outputs) {
         const std::string prefix = config::metric_name(output.key, "");
-        if (name.starts_with(prefix)) rest = std::string_view(name).substr(prefix.size());
+        if (name.starts_with(prefix)) metric_name = std::string_view(name).substr(prefix.size());
       }
       // A name without an output is one of each.
-      if (std::exchange(unknown, rest) == rest) continue;
-      std::string hint = outputs.size() > 1 ? did_you_mean(rest, full) : "";
+      if (std::exchange(unknown, metric_name) == metric_name) continue;
+      std::string hint = outputs.size() > 1 ? did_you_mean(metric_name, full) : "";
       if (hint.empty()) {
-        hint = choices(rest, known) + ", with any whole number for 5 and weighted_ before a name";
+        hint = choices(metric_name, known) +
+               ", with any whole number for 5 and weighted_ before a name";
       }
       diagnostics.error(
-          metric_where(spec, i), fmt::format("unknown metric '{}'", rest), std::move(hint));
+          metric_where(spec, i), fmt::format("unknown metric '{}'", metric_name), std::move(hint));
       continue;
     }
     if (metric->name == k_loss_metric && !outputs[metric->output].has_loss) {

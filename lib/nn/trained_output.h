@@ -14,9 +14,7 @@
 namespace halfstep::nn {
 
 struct TrainedOutput {
-  /// Before the names of its metrics and behind those of fetches; empty where the model has one
-  /// output.
-  std::string key;
+  std::string key;  ///< prefix of its metrics, suffix of its fetches; empty for a single output
   ModelOutput form;
   std::string loss_type;       ///< empty without a loss
   std::unique_ptr<Loss> loss;  ///< without one, that of make_unscored()
@@ -46,9 +44,9 @@ struct TrainedOutput {
   }
 };
 
-/// The labels of an output without a loss, which its metrics compare it with, in the form of a loss
-/// that is never built: behind a softmax class numbers or one-hot targets, for several positions a
-/// class at each; behind a sigmoid events; else real values, or class numbers of the largest one.
+/// A loss that is never built, for the labels that the metrics of an output without a loss read:
+/// after a softmax class numbers or one-hot targets, with several positions a class number at each;
+/// after a sigmoid events; else real values, or class numbers compared with the argmax.
 std::unique_ptr<Loss> make_unscored(const ModelOutput& form);
 
 /// The loss of an output among the metrics of several.
@@ -64,7 +62,7 @@ struct NamedMetric {
 std::optional<NamedMetric> find_metric_of(std::string_view name,
                                           std::span<const TrainedOutput> outputs);
 
-/// The position of metric `i`; those of several outputs may be written as a map.
+/// The position of metric `i` in the config; metrics of several outputs may be a map.
 Where metric_where(const config::RunSpec& spec, std::size_t i);
 
 /// Checks the names of `spec.metrics`, and gives the outputs theirs.
@@ -72,8 +70,8 @@ void read_metrics(const config::RunSpec& spec,
                   std::span<TrainedOutput> outputs,
                   Diagnostics& diagnostics);
 
-/// Checks that the metrics mean something for the shapes of the outputs and the labels of their
-/// losses. Unknown names are passed over.
+/// Checks that the metrics are defined for the shapes of the outputs and the labels of their
+/// losses. Unknown names are ignored.
 void check_metrics_fit(const config::RunSpec& spec,
                        std::span<const TrainedOutput> outputs,
                        Diagnostics& diagnostics);

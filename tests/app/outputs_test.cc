@@ -261,7 +261,8 @@ TEST_CASE("outputs: one without a loss is computed by every command, and may hav
         Row{"metrics={mean: mean_absolute_error}",
             "has no array y_train_mean for the labels of the output 'mean'"},
         Row{"training.early_stopping={monitor: mean_loss}", "no epoch has a metric 'mean_loss'"},
-        Row{"training.class_weight={1: 2}", "weighs the classes of one output, the model has 2"}}) {
+        Row{"training.class_weight={1: 2}",
+            "weights classes, which needs a model with one output; this one has 2"}}) {
     CAPTURE(row.setting);
     const Finished end =
         with_one_thread(directory, {"train", "run.yaml", "--set", std::string(row.setting)});

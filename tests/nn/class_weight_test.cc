@@ -42,11 +42,11 @@ TEST_CASE("class weights: classes and weights that make no sense are refused whe
   CHECK(weights_problem("{0: 1, 2: 0.5}") == "");
   CHECK(weights_problem("null") == "");
   CHECK(weights_problem("{0: 1, 3: 2}") ==
-        "7:24: '3' is not a class of this model, which has 0 to 2");
+        "7:24: '3' is not a class of this model, which has classes 0 to 2");
   CHECK(weights_problem("{cat: 2}") ==
-        "7:18: 'cat' is not a class of this model, which has 0 to 2");
+        "7:18: 'cat' is not a class of this model, which has classes 0 to 2");
   CHECK(weights_problem("{1.0: 2}") ==
-        "7:18: '1.0' is not a class of this model, which has 0 to 2");
+        "7:18: '1.0' is not a class of this model, which has classes 0 to 2");
   CHECK(weights_problem("{1: -2}") == "7:21: must be at least 0, got -2");
   CHECK(weights_problem("{1: many}") == "7:21: must be a number, got 'many'");
   CHECK(weights_problem("[1, 2]") == "7:17: must be a map from names to numbers, got a list");
@@ -76,12 +76,13 @@ TEST_CASE("class weights: a class is named as in the data, or by its number") {
   CHECK(weights_by_name("{8: 4, 3: 2}", grades) == "2 1 4");
   CHECK(weights_by_name("{0: 4}", grades) == "4 1 1");
   CHECK(weights_by_name("{dig: 2}", animals) ==
-        "7:18: 'dig' is neither the name nor the number of a class of this model, which has 0 to 2 "
+        "7:18: 'dig' is neither the name nor the number of a class of this model, which has "
+        "classes 0 to 2 "
         "(did you mean 'dog'? one of cat, dog, owl)");
   CHECK(weights_by_name("{cat: 2, 0: 2}", animals) ==
-        "7:26: 'cat' and '0' are one class, number 0, of two weights ()");
+        "7:26: 'cat' and '0' both name class 0, with two weights ()");
   CHECK(weights_by_name("{eel: 2}", {"cat", "dog", "owl", "eel"}) ==
-        "7:18: 'eel' is class 3 of the data and no class of this model, which has 0 to 2 "
+        "7:18: 'eel' is class 3 of the data but not of this model, which has classes 0 to 2 "
         "('halfstep data info CONFIG' lists the classes by their numbers)");
 }
 

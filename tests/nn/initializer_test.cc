@@ -152,7 +152,7 @@ TEST_CASE("initializer: unknown names, foreign fields and values out of range ar
       {"{initializer: {type: he_normal, stddev: 1}}", "unknown key 'stddev'"},
       {"{initializer: {type: zeros, seed: 1}}", "unknown key 'seed'"},
       {"{initializer: {type: random_normal, stddev: -1}}", "must be at least 0, got -1"},
-      {"{initializer: {type: random_uniform, minval: 1}}", "minval 1 lies above maxval 0.05"},
+      {"{initializer: {type: random_uniform, minval: 1}}", "minval 1 is above maxval 0.05"},
       {"{initializer: {type: variance_scaling, scale: 0}}", "must be above 0, got 0"},
       {"{regularizer: l3}", "must be one of l1, l2, l1_l2, got 'l3'"},
       {"{regularizer: {l2: -1}}", "must be at least 0, got -1"},

@@ -54,15 +54,15 @@ TEST_CASE("layers: an argument of Keras that is not there is refused where it st
                     fmt::join(problems("{type: multi_head_attention, num_heads: 2, key_dim: 3, "
                                        "attention_axes: [1]}"),
                               "\n")) ==
-        "5:88: the argument 'attention_axes' of Keras is not there: steps attend to steps, along "
-        "axis 1 (leave it out)");
+        "5:88: Keras's argument 'attention_axes' is not supported: steps attend to steps, along "
+        "axis 1 (remove it)");
   CHECK(fmt::format("{}",
                     fmt::join(problems("{type: lstm, units: 4, recurrent_constraint: max_norm, "
                                        "unroll: true}"),
                               "\n")) ==
-        "5:56: the argument 'recurrent_constraint' of Keras is not there: weights are not "
-        "constrained (leave it out)\n"
-        "5:88: the argument 'unroll' of Keras is not there: all steps are one op (leave it out)");
+        "5:56: Keras's argument 'recurrent_constraint' is not supported: weights are not "
+        "constrained (remove it)\n"
+        "5:88: Keras's argument 'unroll' is not supported: all steps are one op (remove it)");
   // Also in a layer around it, and not where halfstep has the argument.
   CHECK(problems("{type: bidirectional, layer: {type: gru, units: 4, unroll: false}}").size() == 1);
   CHECK(problems("{type: dropout, rate: 0.5, noise_shape: [1, 3]}").empty());
@@ -80,7 +80,7 @@ TEST_CASE("optimizers: an argument of Keras that is not there is refused with a 
   REQUIRE(found.size() == 1);
   CHECK(found[0].where.column == 2);
   CHECK(found[0].message ==
-        "the argument 'use_ema' of Keras is not there: weights are not averaged");
+        "Keras's argument 'use_ema' is not supported: weights are not averaged");
   CHECK(problems("adam", "{use_ema: true, gradient_accumulation_steps: 2}").size() == 2);
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("losses: an argument of Keras that is not there is refused with a reas
     REQUIRE(diagnostics.problems().size() == 2);
     CHECK(diagnostics.problems()[0].where.column == 2);
     CHECK(diagnostics.problems()[0].message ==
-          "the argument 'axis' of Keras is not there: classes are the last axis");
+          "Keras's argument 'axis' is not supported: classes are the last axis");
   }
 }
 
@@ -126,7 +126,7 @@ TEST_CASE("schedules: an argument of Keras that is not there is refused with a r
   read_schedule(node, 0.1, diagnostics);
   REQUIRE(diagnostics.problems().size() == 1);
   CHECK(diagnostics.problems()[0].message ==
-        "the argument 'warmup_target' of Keras is not there: the rate at the end of the warm-up is "
+        "Keras's argument 'warmup_target' is not supported: the rate at the end of the warm-up is "
         "initial_learning_rate, that at its start warmup_start");
 }
 

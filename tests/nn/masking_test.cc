@@ -38,7 +38,7 @@ bool has_mask(std::string_view nodes, std::string_view output = "it") {
 
 TEST_CASE("masks: a layer that would lose one is an error") {
   constexpr std::string_view k_mask_refused =
-      "takes no mask: the steps that the mask of its input leaves out would count";
+      "does not support masks: the masked steps of its input would count";
   for (const char* layer : {"type: flatten",
                             "type: conv1d, filters: 2, kernel_size: 2",
                             "type: global_max_pooling1d",
@@ -55,7 +55,7 @@ TEST_CASE("masks: a layer that would lose one is an error") {
   CHECK(mask_problem("it: {type: concatenate, from: [x, m, m]}") ==
         "2 of its 3 inputs have a mask, which would be lost");
   CHECK(mask_problem("it: {type: softmax, axis: 1, from: m}") ==
-        "takes no mask along the axis of steps");
+        "does not support a mask along its axis");
   CHECK(mask_problem(
             "e: {type: time_distributed, layer: {type: embedding, input_dim: 5, output_dim: 2, "
             "mask_zero: true}, from: x}, it: {type: add, from: [e, m]}") ==

@@ -272,7 +272,7 @@ TEST_CASE("metrics: those that mean nothing for the loss and its output are refu
            Case{"10",
                 "{type: categorical_crossentropy, from_logits: true}",
                 "[precision]",
-                "are no probabilities"},
+                "are not probabilities"},
            Case{"10", k_sparse, "[perplexity, mean_io_u]", ""},
            Case{"1", "mean_squared_error", "[mean_io_u]", "counts correct classes"},
            Case{"200", k_sparse, "[mean_io_u]", ""},

@@ -203,9 +203,9 @@ TEST_CASE("model: what is wrong is said where it stands, all at once") {
     c: {type: relu, from: b}
   outputs: a
 )",
-       {"6:23: no node takes the input 'y'",
-        "9:5: node 'b' leads to no output (name it in `outputs` or take it out)",
-        "10:5: node 'c' leads to no output (name it in `outputs` or take it out)"}},
+       {"6:23: no node uses the input 'y'",
+        "9:5: node 'b' does not lead to an output (list it in `outputs` or remove it)",
+        "10:5: node 'c' does not lead to an output (list it in `outputs` or remove it)"}},
       {"wrong numbers of inputs",
        R"(
   inputs: {x: [4]}

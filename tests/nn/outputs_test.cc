@@ -190,7 +190,7 @@ TEST_CASE("outputs: a setting that makes no sense for several is refused") {
        {Case{"loss: mean_squared_error\nmetrics: top_2_accuracy\n",
              "metrics: offset_top_2_accuracy is always 1 for 2 outputs"},
         Case{"loss: mean_squared_error\ntraining: {class_weight: {0: 2}}\n",
-             "weighs the classes of one output, the model has 2"},
+             "weights classes, which needs a model with one output; this one has 2"},
         Case{"loss: mean_squared_error\ntraining: {target: digit_los=1}\n",
              "no epoch has a metric 'digit_los'; did you mean 'digit_loss'?"},
         Case{"loss: {type: mse, offset: mse}\n", "unknown loss 'mse'"},

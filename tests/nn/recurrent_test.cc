@@ -77,12 +77,12 @@ TEST_CASE("recurrent: an output that is not there and a wrong number of states a
   CHECK(problem_of("type: bidirectional, layer: {type: gru, units: 4}, initial_state: encoder:1") ==
         "9:90: bidirectional 'decoder' takes 2 initial states, got 1");
   CHECK(problem_of("type: lstm, units: 4, initial_state: [encoder:1, encoder:3]") ==
-        "9:73: 'encoder:3' is not there: 'encoder' has outputs 0 to 2");
+        "9:73: 'encoder:3' does not exist: 'encoder' has outputs 0 to 2");
   CHECK(problem_of("type: gru, units: 4, initial_state: encoder:1", "type: gru, units: 4") ==
-        "9:60: 'encoder:1' is not there: 'encoder' has one output (return_state: true makes its "
+        "9:60: 'encoder:1' does not exist: 'encoder' has one output (return_state: true makes its "
         "states outputs)");
   CHECK(problem_of("type: gru, units: 4, initial_state: a:1")
-            .ends_with("'a:1' is not there: 'a' has one output"));
+            .ends_with("'a:1' does not exist: 'a' has one output"));
   CHECK(problem_of("type: gru, units: 4, initial_state: encodr:1") ==
         "9:60: no node or input is called 'encodr' (did you mean 'encoder'?)");
   CHECK(problem_of("type: gru, units: 4, initial_state: encoder:h") ==
@@ -91,7 +91,7 @@ TEST_CASE("recurrent: an output that is not there and a wrong number of states a
   CHECK(problem_of("type: dense, units: 4, initial_state: encoder:1")
             .starts_with("9:47: unknown key 'initial_state' in model.nodes.decoder"));
   CHECK(problem_of("type: bidirectional, layer: {type: gru, units: 4, initial_state: encoder:1}") ==
-        "9:74: a layer inside another one has no 'initial_state' (the layer around it has it)");
+        "9:74: a wrapped layer cannot have 'initial_state' (set it on the wrapper)");
   CHECK(problem("{input: [5, 3], layers: [{type: gru, units: 4, initial_state: x}]}") ==
         "5:70: 'initial_state' belongs to a graph of nodes; a layer takes the one before it (give "
         "`inputs`, `nodes` and `outputs` instead of `layers`)");

@@ -15,8 +15,8 @@ namespace {
 
 using Slots = std::vector<std::string>;
 
-const VariableFact& variable(const LayerExample& example, std::string_view name) {
-  for (const VariableFact& v : example.variables) {
+const VariableDesc& variable(const LayerExample& example, std::string_view name) {
+  for (const VariableDesc& v : example.variables) {
     if (v.name == name) return v;
   }
   FAIL("no variable ", std::string(name));

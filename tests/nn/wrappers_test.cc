@@ -53,15 +53,15 @@ TEST_CASE("wrappers: the layer inside is checked where it stands") {
   CHECK(wrapper_problem("{type: bidirectional, layer: {type: lstm, units: 4}, merge_mode: min}") ==
         "8:72: must be one of concat, sum, mul, ave, got 'min'");
   CHECK(wrapper_problem("{type: bidirectional, layer: {type: lstm, units: 4, dtype: float32}}") ==
-        "8:59: a layer inside another one has no 'dtype' (the layer around it has it)");
+        "8:59: a wrapped layer cannot have 'dtype' (set it on the wrapper)");
   CHECK(
       wrapper_problem("{type: bidirectional, layer: {type: lstm, units: 4, go_backwards: true}}") ==
-      "8:43: both layers take the sequence from its end, one must take it from its end (leave out "
+      "8:43: both layers process the sequence backwards, and must have opposite directions (remove "
       "go_backwards)");
   CHECK(wrapper_problem(
             "{type: bidirectional, layer: {type: lstm, units: 4}, backward_layer: {type: gru, "
             "units: 4}}") ==
-        "8:83: both layers take the sequence from its start, one must take it from its end (give "
+        "8:83: both layers process the sequence forwards, and must have opposite directions (give "
         "one of them go_backwards: true)");
   CHECK(wrapper_problem(
             "{type: bidirectional, layer: {type: lstm, units: 4}, backward_layer: {type: gru, "
@@ -77,9 +77,9 @@ TEST_CASE("wrappers: the layer inside is checked where it stands") {
         "8:83: both layers must have the same number of states");
   CHECK(wrapper_problem(
             "{type: time_distributed, layer: {type: gru, units: 4, return_state: true}}") ==
-        "8:46: must be a layer of one output, this gru has 2");
+        "8:46: must be a layer with one output; this gru has 2");
   CHECK(wrapper_problem("{type: time_distributed, layer: {type: add}}") ==
-        "8:46: must be a layer of one input, add takes several");
+        "8:46: must be a layer with one input; add takes several");
   CHECK(wrapper_problem("{type: time_distributed, layer: batch_normalization}") ==
         "8:39: batch_normalization would mix the steps: its statistics are those of a batch (use "
         "batch_normalization by itself)");

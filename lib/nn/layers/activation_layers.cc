@@ -23,7 +23,7 @@ struct ActivationLayer {
 };
 
 /// A layer without fields, named like its entry in the table of activations.
-template <Word activation>
+template <Literal activation>
 struct Plain {
   static constexpr MaskUse k_masks = MaskUse::passed;
   void fields(config::Fields&) {}
@@ -132,7 +132,7 @@ struct SoftmaxOver {
     const std::size_t rank = c.b.shape(x[0]).rank();
     const std::int64_t at = sample_axis(c, axis, rank);
     if (c.mask.valid() && at + 1 != static_cast<std::int64_t>(rank)) {
-      c.fail("takes no mask along the axis of steps");
+      c.fail("does not support a mask along its axis");
     }
     return softmax(c.b, op, x[0], at);
   }

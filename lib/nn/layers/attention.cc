@@ -16,7 +16,7 @@ using graph::Value;
 /// rewrite computes the softmax; of scores that are all infinite the softmax is NaN.
 constexpr double k_masked = -6e4;
 
-Value batch_product(graph::Builder& b, Value x, Value y, bool transposed) {
+Value batch_matmul(graph::Builder& b, Value x, Value y, bool transposed) {
   return b.add("BatchMatMulV2", {x, y}, {{"adj_y", transposed}});
 }
 
@@ -92,13 +92,13 @@ void scores_field(config::Fields& f, bool& return_attention_scores) {
   f.field("return_attention_scores",
           return_attention_scores,
           {.doc = "Whether the weights of the values are output 1, `name:1` in the `from` of other "
-                  "nodes; they are then kept in memory."});
+                  "nodes; they are then stored in memory."});
 }
 
 void causal_field(config::Fields& f, bool& use_causal_mask) {
   f.field("use_causal_mask",
           use_causal_mask,
-          {.doc = "Whether a step of the query sees the steps up to its own alone."});
+          {.doc = "Whether a step of the query attends to the steps up to its own only."});
 }
 
 /// Source: Luong, Pham and Manning 2015 (dot scores).
@@ -128,14 +128,14 @@ struct Attention : RandomElements {
       c.fail(fmt::format(
           "query has {} channels and key {}", b.shape(in.query)[2], b.shape(in.key)[2]));
     }
-    Value scores = batch_product(b, in.query, in.key, true);
+    Value scores = batch_matmul(b, in.query, in.key, true);
     if (use_scale) {
       scores = b.add("Mul", {scores, c.weight("scale", Shape{}, InitializerSpec("ones"))});
     }
     Value weights = attention_weights(c, scores, use_causal_mask, in.mask);
     weights = drop(c, weights, b.shape(weights));
     if (return_attention_scores) c.further.push_back({weights});
-    const Value y = batch_product(b, weights, in.value, false);
+    const Value y = batch_matmul(b, weights, in.value, false);
     if (!c.mask.valid()) return y;
     return b.add("SelectV2", {c.spread(c.mask, 3), y, b.scalar(b.dtype(y), 0)});
   }
@@ -201,10 +201,10 @@ struct MultiHeadAttention : RandomElements {
     const double factor = 1 / std::sqrt(static_cast<double>(key_dim));
     const Value scaled = b.add("Mul", {query, b.scalar(b.dtype(query), factor)});
     const Value weights =
-        attention_weights(c, batch_product(b, scaled, key, true), use_causal_mask, in.mask);
+        attention_weights(c, batch_matmul(b, scaled, key, true), use_causal_mask, in.mask);
     // As in Keras, the output has the weights before the dropout.
     if (return_attention_scores) c.further.push_back({weights});
-    const Value seen = batch_product(b, drop(c, weights, b.shape(weights)), value, false);
+    const Value seen = batch_matmul(b, drop(c, weights, b.shape(weights)), value, false);
 
     const Shape in_shape = b.shape(in.query);
     const std::int64_t out = output_shape.value_or(in_shape[2]);
@@ -247,9 +247,9 @@ struct MultiHeadAttention : RandomElements {
 
 constexpr std::string_view k_float32_softmax =
     "Masked scores and their softmax are float32 under every policy, where Keras computes them in "
-    "the compute dtype; matmuls accumulate in float32. Steps of the value that a mask leaves out "
-    "have the weight 0; the steps of the output that the query's mask leaves out are left out "
-    "behind. A CPU computes scores that fill most of a 32 x 32 block in blocks, and a GPU those of "
+    "the compute dtype; matmuls accumulate in float32. Masked steps of the value have the weight "
+    "0; the output has the mask of the query. A CPU computes scores that fill most of a 32 x 32 "
+    "block in blocks, and a GPU those of "
     "heads of up to 128 channels where matmuls would not be faster (pass fuse_attention): memory "
     "grows with the number of steps, not with its square, scores are not rounded to 16 bits, and a "
     "step that sees padding alone, of a causal mask and another one, has the result 0.";

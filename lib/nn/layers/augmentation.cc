@@ -210,10 +210,12 @@ struct Cutout : RandomPixels {
   double fill_value = 0;
 
   void fields(config::Fields& f) {
-    f.field(
-        "size",
-        size,
-        {.doc = "Side of the square. [pixels]", .required = true, .min = 1, .max = k_max_window});
+    f.field("size",
+            size,
+            {.doc = "Edge length of the square. [pixels]",
+             .required = true,
+             .min = 1,
+             .max = k_max_window});
     f.field("fill_value", fill_value, {.doc = "Value of the pixels in the square."});
     common_fields(f);
   }
@@ -256,7 +258,7 @@ extern const LayerDefs k_augmentation_layers{
                        .numerics = k_draws}),
     layer_def<RandomCrop>(
         "random_crop",
-        "A part of each image, at a random position in training and from the middle otherwise.",
+        "A crop of each image, at a random position in training and at its center otherwise.",
         {.example = "{height: 3, width: 2}",
          .example_input = "[4, 4, 2]",
          .shapes =
@@ -264,7 +266,7 @@ extern const LayerDefs k_augmentation_layers{
          .numerics = k_draws}),
     layer_def<RandomRotation>(
         "random_rotation",
-        "Turns each image by a random angle about its middle in training; otherwise y = x.",
+        "Rotates each image by a random angle about its center in training; otherwise y = x.",
         {.example = "{factor: 0.1}",
          .example_input = "[4, 4, 2]",
          .shapes = "x [batch, height, width, channels], y as x",

@@ -36,9 +36,7 @@ struct BatchNormalization {
                     "the last."});
     f.field("momentum",
             momentum,
-            {.doc = "Share of the old moving statistics that a step keeps. [fraction]",
-             .min = 0,
-             .max = 1});
+            {.doc = "Decay rate of the moving statistics. [fraction]", .min = 0, .max = 1});
     f.field("epsilon", epsilon, {.doc = "Added to the variance before the root.", .above = 0.0});
     f.field("center", center, {.doc = "Whether beta is added."});
     f.field("scale", scale, {.doc = "Whether the result is multiplied by gamma."});
@@ -186,7 +184,7 @@ extern const LayerDefs k_batch_normalization_layers{layer_def<BatchNormalization
      .mixes_samples = true,
      .shapes = "x [batch, ..., channels], y as x",
      .numerics = "Sums and statistics are float32 under every policy, also over ranks; x and y "
-                 "have the compute dtype. A skipped step leaves the moving averages alone, and "
+                 "have the compute dtype. A skipped step does not change the moving averages, and "
                  "`trainable: false` makes it normalize by them in training too."})};
 
 }  // namespace halfstep::nn

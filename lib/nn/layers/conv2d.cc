@@ -234,7 +234,7 @@ extern const LayerDefs k_conv2d_layers{
                        .example_input = "[6, 2]",
                        .shapes = "x [batch, steps, channels], y [batch, steps', filters], kernel "
                                  "[kernel length, channels / groups, filters]",
-                       .numerics = k_sums}),
+                       .numerics = k_conv_numerics}),
     layer_def<Conv2D>(
         "conv2d",
         "Two-dimensional convolution, y = activation(conv(x, kernel) + bias).",
@@ -243,7 +243,7 @@ extern const LayerDefs k_conv2d_layers{
          .shapes =
              "x [batch, height, width, channels], y [batch, height', width', filters], kernel "
              "[kernel height, kernel width, channels / groups, filters]",
-         .numerics = k_sums}),
+         .numerics = k_conv_numerics}),
     layer_def<ConvTranspose<std::int64_t>>(
         "conv1d_transpose",
         "Transposed convolution of sequences: each step adds its multiple of the filters to the "
@@ -252,7 +252,7 @@ extern const LayerDefs k_conv2d_layers{
          .example_input = "[6, 2]",
          .shapes = "x [batch, steps, channels], y [batch, steps', filters], kernel [kernel length, "
                    "filters, channels]",
-         .numerics = k_sums}),
+         .numerics = k_conv_numerics}),
     layer_def<ConvTranspose<config::Pair>>(
         "conv2d_transpose",
         "Transposed convolution: each pixel adds its multiple of the filters to the output, to "
@@ -263,7 +263,7 @@ extern const LayerDefs k_conv2d_layers{
          .shapes =
              "x [batch, height, width, channels], y [batch, height', width', filters], kernel "
              "[kernel height, kernel width, filters, channels]",
-         .numerics = k_sums}),
+         .numerics = k_conv_numerics}),
     layer_def<DepthwiseConv2D>(
         "depthwise_conv2d",
         "Convolution of each channel with depth_multiplier filters of its own, y = "
@@ -274,7 +274,7 @@ extern const LayerDefs k_conv2d_layers{
          .shapes =
              "x [batch, height, width, channels], y [batch, height', width', channels "
              "depth_multiplier], kernel [kernel height, kernel width, channels, depth_multiplier]",
-         .numerics = k_sums}),
+         .numerics = k_conv_numerics}),
     layer_def<SeparableConv2D>(
         "separable_conv2d",
         "Convolution of each channel with depth_multiplier filters of its own, then of all "
@@ -286,7 +286,7 @@ extern const LayerDefs k_conv2d_layers{
          .shapes = "x [batch, height, width, channels], y [batch, height', width', filters], "
                    "depthwise_kernel [kernel height, kernel width, channels, depth_multiplier], "
                    "pointwise_kernel [1, 1, channels depth_multiplier, filters]",
-         .numerics = k_sums}),
+         .numerics = k_conv_numerics}),
 };
 
 }  // namespace halfstep::nn

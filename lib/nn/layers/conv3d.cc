@@ -59,7 +59,7 @@ struct Conv3D : GroupedConvolution {
   void fields(config::Fields& f) {
     filters_field(f, filters);
     window_fields(f, kernel_extents, steps, distances, [&] {
-      padding_field(f, window_words<config::Triple>());
+      padding_field(f, window_terms<config::Triple>());
     });
     other_fields(f);
   }
@@ -127,8 +127,7 @@ extern const LayerDefs k_conv3d_layers{layer_def<Conv3D>(
      .shapes =
          "x [batch, depth, height, width, channels], y [batch, depth', height', width', filters], "
          "kernel [kernel depth, kernel height, kernel width, channels / groups, filters]",
-     .numerics =
-         "Sums of products are accumulated in float32 under every policy. For an automatic rewrite "
-         "and in `explain` the layer is TensorFlow's Conv3D; frames move in its dtype."})};
+     .numerics = "Convolutions accumulate in float32 under every policy. For an automatic rewrite "
+                 "and in `explain` the layer is TensorFlow's Conv3D; frames move in its dtype."})};
 
 }  // namespace halfstep::nn

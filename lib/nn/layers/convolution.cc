@@ -15,20 +15,20 @@ void filters_field(config::Fields& f, std::int64_t& filters) {
            .max = k_max_units});
 }
 
-void Convolution::padding_field(config::Fields& f, const WindowWords& words) {
+void Convolution::padding_field(config::Fields& f, const WindowTerms& terms) {
   f.choice("padding",
            padding,
            k_paddings,
            {.doc = fmt::format("valid: the window stays within the {1}, {0}' = ceil(({0} - reach + "
                                "1) / stride) with reach = (kernel_size - 1) dilation_rate + 1; "
                                "same: zeros around the {1}, {0}' = ceil({0} / stride).",
-                               words.extent,
-                               words.whole)});
+                               terms.extent,
+                               terms.whole)});
 }
 
 void Convolution::image_fields(config::Fields& f) {
   window_fields(f, kernel_size, strides, dilation_rate, [&] {
-    padding_field(f, window_words<config::Pair>());
+    padding_field(f, window_terms<config::Pair>());
   });
 }
 
@@ -86,8 +86,8 @@ void KernelConvolution::check(Diagnostics& diagnostics, const Where& where) cons
 void GroupedConvolution::other_fields(config::Fields& f) {
   f.field("groups",
           groups,
-          {.doc = "Parts into which input channels and filters are split; each part of the filters "
-                  "sees its part of the channels alone. [groups]",
+          {.doc = "Groups into which input channels and filters are split; the filters of a group "
+                  "see its channels only. [groups]",
            .min = 1,
            .max = k_max_window});
   KernelConvolution::other_fields(f);

@@ -1,6 +1,6 @@
 #pragma once
-// The fields that convolutions share, and the nodes that they emit. One over sequences is one over
-// images of one row; conv3d.cc makes one over volumes of one over images.
+// The fields and nodes of convolutions. A sequence is convolved as an image of one row; conv3d.cc
+// convolves volumes by a convolution of images.
 
 #include <fmt/core.h>
 
@@ -13,8 +13,8 @@
 namespace halfstep::nn {
 
 /// The numerics of convolutions, for the reference.
-inline constexpr std::string_view k_sums =
-    "Sums of products are accumulated in float32 under every policy.";
+inline constexpr std::string_view k_conv_numerics =
+    "Convolutions accumulate in float32 under every policy.";
 
 /// The fields that all convolutions share.
 struct Convolution {
@@ -31,17 +31,17 @@ struct Convolution {
   /// `choose_padding` declares the field between the others.
   template <class T, class Choose>
   void window_fields(config::Fields& f, T& size, T& step, T& distance, Choose choose_padding) {
-    constexpr WindowWords words = window_words<T>();
+    constexpr WindowTerms terms = window_terms<T>();
     f.field("kernel_size",
             size,
-            {.doc = fmt::format("{} of the filters. [{}]", words.extents, words.unit),
+            {.doc = fmt::format("{} of the filters. [{}]", terms.extents, terms.unit),
              .required = true,
              .min = 1,
              .max = k_max_window});
     f.field("strides",
             step,
             {.doc = fmt::format(
-                 "{} by which the window moves{}. [{}]", words.cells, words.moves, words.unit),
+                 "{} by which the window moves{}. [{}]", terms.cells, terms.moves, terms.unit),
              .min = 1,
              .max = k_max_window});
     choose_padding();
@@ -50,13 +50,13 @@ struct Convolution {
             distance,
             {.doc = fmt::format(
                  "{} between neighbouring elements of a filter; above 1 only with strides 1. [{}]",
-                 words.cells,
-                 words.unit),
+                 terms.cells,
+                 terms.unit),
              .min = 1,
              .max = k_max_window});
   }
 
-  void padding_field(config::Fields& f, const WindowWords& words);
+  void padding_field(config::Fields& f, const WindowTerms& terms);
   void image_fields(config::Fields& f);
   void output_fields(config::Fields& f);
   void check_common(Diagnostics& diagnostics, const Where& where) const;

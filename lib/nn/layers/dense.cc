@@ -38,7 +38,7 @@ struct Dense {
 
   Value build(LayerContext& c, std::span<const Value> x) const {
     const Shape in = c.b.shape(x[0]);
-    if (in.rank() < 2) c.fail("dense takes samples of at least one axis, got single numbers");
+    if (in.rank() < 2) c.fail("dense needs samples with at least one axis, got scalars");
     const Value kernel =
         c.weight("kernel", {in.back(), units}, kernel_initializer, kernel_regularizer);
     const Value flat = graph::ops::reshape(c.b, x[0], {in.elements(0, in.rank() - 1), in.back()});
@@ -53,11 +53,11 @@ struct Dense {
 
 }  // namespace
 
-extern const LayerDefs k_dense_layers{layer_def<Dense>(
-    "dense",
-    "Fully connected layer, y = activation(x kernel + bias) along the last axis.",
-    {.example = "{units: 3, activation: relu}",
-     .shapes = "x [batch, ..., in], y [batch, ..., units], kernel [in, units]",
-     .numerics = "Sums of products are accumulated in float32 under every policy."})};
+extern const LayerDefs k_dense_layers{
+    layer_def<Dense>("dense",
+                     "Fully connected layer, y = activation(x kernel + bias) along the last axis.",
+                     {.example = "{units: 3, activation: relu}",
+                      .shapes = "x [batch, ..., in], y [batch, ..., units], kernel [in, units]",
+                      .numerics = "The matmul accumulates in float32 under every policy."})};
 
 }  // namespace halfstep::nn

@@ -34,8 +34,8 @@ struct Embedding {
     regularizer_field(f, "embeddings_regularizer", embeddings_regularizer, "Penalty on the table.");
     f.field("mask_zero",
             mask_zero,
-            {.doc = "Whether index 0 is padding: the layers behind and the loss leave out its "
-                    "steps. The words then have the indices from 1 on."});
+            {.doc = "Whether index 0 is padding: later layers and the loss skip its steps. Tokens "
+                    "then have the indices from 1 on."});
   }
   void check(Diagnostics& diagnostics, const Where&) const {
     nn::check(embeddings_initializer, diagnostics);
@@ -44,7 +44,7 @@ struct Embedding {
 
   Value build(LayerContext& c, std::span<const Value> x) const {
     graph::Builder& b = c.b;
-    if (c.mask_of(0).valid()) c.fail("takes no mask");
+    if (c.mask_of(0).valid()) c.fail("does not support masks");
     const Value indices = b.cast(b.add("StopGradient", {x[0]}), DType::int32);
     if (mask_zero) {
       if (b.shape(indices).rank() != 2) {
@@ -128,17 +128,13 @@ extern const LayerDefs k_embedding_layers{
              "gradient is summed in float32 at least, in the order of the samples."}),
     layer_def<Masking>(
         "masking",
-        "y = x, with a mask that leaves out the steps whose elements all are mask_value. As in "
-        "Keras, "
-        "recurrent layers keep their state at these steps, global_average_pooling1d and attention "
-        "leave them out, merging layers join the masks of their inputs, layers that compute each "
-        "step "
-        "by itself pass the mask on, and loss and metrics are those of the steps that are kept. "
-        "Behind "
-        "a mask, a layer that says nothing of masks is an error.",
+        "y = x, with a mask that excludes the steps whose elements all equal mask_value. As in "
+        "Keras, recurrent layers keep their state at masked steps, global_average_pooling1d and "
+        "attention skip them, merging layers combine the masks of their inputs, layers that "
+        "compute each step by itself pass the mask on, and loss and metrics are over the unmasked "
+        "steps. After a mask, a layer that does not support masks is an error.",
         {.example_input = "[6, 3]",
-         .shapes =
-             "x [batch, steps, channels], y as x, with zeros at the steps that are left out"}),
+         .shapes = "x [batch, steps, channels], y as x, with zeros at masked steps"}),
     layer_def<PositionEmbedding>(
         "position_embedding",
         "A trained vector for each step of a sequence, which `add` adds to its input.",

@@ -17,14 +17,14 @@ inline constexpr std::array k_paddings{
     config::Named{Padding::same, "same"},
 };
 
-/// The words of the reference for windows over sequences, images and volumes.
-struct WindowWords {
+/// The terms of the reference for windows over sequences, images and volumes.
+struct WindowTerms {
   std::string_view extents, cells, unit, moves, extent, whole;
 };
 
-/// The words for extents of type T: one number, a Pair or a Triple.
+/// The terms for extents of type T: one number, a Pair or a Triple.
 template <class T>
-constexpr WindowWords window_words() {
+constexpr WindowTerms window_terms() {
   if constexpr (std::is_same_v<T, config::Triple>) {
     return {"Depth, height and width", "Cells", "cells", "", "depth", "volume"};
   } else if constexpr (std::is_same_v<T, config::Pair>) {

@@ -114,7 +114,7 @@ std::pair<Value, Value> LayerContext::state(std::string_view state_name, std::in
 }
 
 void LayerContext::set_state(Value handle, Value rows) {
-  // A rank without samples of its own repeats one.
+  // A rank without samples computes a copy of another rank's sample.
   if (share.weighted_samples == 0) rows = b.add("ZerosLike", {rows});
   if (share.samples < share.batch) {
     const std::int64_t behind = share.batch - share.first - share.samples;
@@ -148,7 +148,7 @@ std::vector<LayerOutput> build_layer(LayerContext& c,
                                      std::span<const Value> x) {
   const bool masked = std::ranges::any_of(c.masks, &Value::valid);
   if (masked && use == MaskUse::refused) {
-    c.fail("takes no mask: the steps that the mask of its input leaves out would count");
+    c.fail("does not support masks: the masked steps of its input would count");
   }
   if (use == MaskUse::passed) c.mask = c.mask_of(0);
   const Value y = layer.build(c, x);

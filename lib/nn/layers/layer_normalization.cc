@@ -74,14 +74,14 @@ struct ScaleAndOffset {
   /// Weights of this shape, reshaped to `broadcast`.
   Weights weights(LayerContext& c, const Shape& shape, const Shape& broadcast) const {
     const auto fitted = [&](Value weight) { return graph::ops::reshape(c.b, weight, broadcast); };
-    Weights made;
+    Weights result;
     if (scale) {
-      made.gamma = fitted(c.float32_weight("gamma", shape, gamma_initializer, gamma_regularizer));
+      result.gamma = fitted(c.float32_weight("gamma", shape, gamma_initializer, gamma_regularizer));
     }
     if (center) {
-      made.beta = fitted(c.float32_weight("beta", shape, beta_initializer, beta_regularizer));
+      result.beta = fitted(c.float32_weight("beta", shape, beta_initializer, beta_regularizer));
     }
-    return made;
+    return result;
   }
 };
 
@@ -143,24 +143,25 @@ struct LayerNormalization {
     parameters.check(diagnostics);
     axis.check(diagnostics);
   }
-  Value build(LayerContext& c, std::span<const Value> given) const {
-    const Shape shape = c.b.shape(given[0]);
+  Value build(LayerContext& c, std::span<const Value> inputs) const {
+    const Shape shape = c.b.shape(inputs[0]);
     const std::vector<std::int64_t> over = axis.of(c, shape);
     const ChosenExtents chosen(shape, over);
     auto weights = parameters.weights(c, chosen.weight(), chosen.broadcast);
     if (over.size() == 1 && over[0] + 1 == static_cast<std::int64_t>(shape.rank())) {
-      const DType moments = c.b.dtype(given[0]) == DType::float64 ? DType::float64 : DType::float32;
+      const DType moments =
+          c.b.dtype(inputs[0]) == DType::float64 ? DType::float64 : DType::float32;
       const auto or_constant = [&](Value weight, double value) {
         return weight.valid() ? c.b.cast(weight, moments)
                               : c.b.fill(moments, chosen.weight(), value);
       };
       const Value y =
           c.b.add("LayerNorm",
-                  {given[0], or_constant(weights.gamma, 1), or_constant(weights.beta, 0)},
+                  {inputs[0], or_constant(weights.gamma, 1), or_constant(weights.beta, 0)},
                   {{"epsilon", epsilon}});
       return c.b.cast(y, c.compute());
     }
-    const Value y = normalized(c.b, as_float32(c.b, given[0]), over, epsilon, weights);
+    const Value y = normalized(c.b, as_float32(c.b, inputs[0]), over, epsilon, weights);
     return c.b.cast(y, c.compute());
   }
 };
@@ -186,16 +187,17 @@ struct GroupNormalization {
     if (groups == 0) diagnostics.error(where, "groups must be -1 or at least 1, got 0");
     parameters.check(diagnostics);
   }
-  Value build(LayerContext& c, std::span<const Value> given) const {
-    const Shape shape = c.b.shape(given[0]);
+  Value build(LayerContext& c, std::span<const Value> inputs) const {
+    const Shape shape = c.b.shape(inputs[0]);
     const std::int64_t channels = shape.back();
-    const std::int64_t parts = groups == -1 ? channels : groups;
-    if (channels % parts != 0) {
-      c.fail(fmt::format("{} channels cannot be split into {} groups", channels, parts));
+    const std::int64_t num_groups = groups == -1 ? channels : groups;
+    if (channels % num_groups != 0) {
+      c.fail(fmt::format("{} channels cannot be split into {} groups", channels, num_groups));
     }
-    const Shape grouped{shape[0], shape.elements(1, shape.rank() - 1), parts, channels / parts};
-    const auto weights = parameters.weights(c, {channels}, {parts, channels / parts});
-    const Value x = graph::ops::reshape(c.b, as_float32(c.b, given[0]), grouped);
+    const Shape grouped{
+        shape[0], shape.elements(1, shape.rank() - 1), num_groups, channels / num_groups};
+    const auto weights = parameters.weights(c, {channels}, {num_groups, channels / num_groups});
+    const Value x = graph::ops::reshape(c.b, as_float32(c.b, inputs[0]), grouped);
     const Value y = normalized(c.b, x, {1, 3}, epsilon, weights);
     return c.b.cast(graph::ops::reshape(c.b, y, shape), c.compute());
   }
@@ -214,14 +216,14 @@ struct RmsNormalization {
             {.doc = "Added to the mean of the squares before the root.", .above = 0.0});
   }
   void check(Diagnostics& diagnostics, const Where&) { axis.check(diagnostics); }
-  Value build(LayerContext& c, std::span<const Value> given) const {
+  Value build(LayerContext& c, std::span<const Value> inputs) const {
     graph::Builder& b = c.b;
-    const Shape shape = b.shape(given[0]);
+    const Shape shape = b.shape(inputs[0]);
     const std::vector<std::int64_t> over = axis.of(c, shape);
     const ChosenExtents chosen(shape, over);
     const Value scale = graph::ops::reshape(
         b, c.float32_weight("scale", chosen.weight(), InitializerSpec("ones")), chosen.broadcast);
-    const Value x = as_float32(b, given[0]);
+    const Value x = as_float32(b, inputs[0]);
     Value y;
     {
       const Explain explain(b, "float32: moments of a normalization");

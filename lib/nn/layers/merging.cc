@@ -13,11 +13,11 @@ using graph::Value;
 
 /// The masks of all inputs, or none where none has one.
 std::span<const Value> all_masks(const LayerContext& c) {
-  const auto given = std::ranges::count_if(c.masks, &Value::valid);
-  if (given == 0) return {};
-  if (static_cast<std::size_t>(given) < c.masks.size()) {
-    c.fail(
-        fmt::format("{} of its {} inputs have a mask, which would be lost", given, c.masks.size()));
+  const auto masked = std::ranges::count_if(c.masks, &Value::valid);
+  if (masked == 0) return {};
+  if (static_cast<std::size_t>(masked) < c.masks.size()) {
+    c.fail(fmt::format(
+        "{} of its {} inputs have a mask, which would be lost", masked, c.masks.size()));
   }
   return c.masks;
 }
@@ -134,12 +134,12 @@ struct Dot {
     x = graph::ops::reshape(b, x, {in[0], count, in[static_cast<std::size_t>(at)]});
     if (!normalize) return x;
     const Explain explain(b, "float32: norms of rows");
-    const Value wide = b.cast(x, DType::float32);
+    const Value x32 = b.cast(x, DType::float32);
     const Value squares =
-        graph::ops::reduce(b, "Sum", b.add("Square", {wide}), std::vector<std::int64_t>{2}, true);
+        graph::ops::reduce(b, "Sum", b.add("Square", {x32}), std::vector<std::int64_t>{2}, true);
     // As in Keras, a norm is at least 1e-7.
     const Value largest = b.add("Maximum", {squares, b.scalar(DType::float32, 1e-14)});
-    return b.cast(b.add("Mul", {wide, b.add("Rsqrt", {largest})}), b.dtype(x));
+    return b.cast(b.add("Mul", {x32, b.add("Rsqrt", {largest})}), b.dtype(x));
   }
 };
 

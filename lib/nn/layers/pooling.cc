@@ -22,16 +22,16 @@ struct Pooling {
  protected:
   template <class T>
   void window_fields(config::Fields& f, T& size, T& step) {
-    constexpr WindowWords words = window_words<T>();
+    constexpr WindowTerms terms = window_terms<T>();
     f.field("pool_size",
             size,
-            {.doc = fmt::format("{} of the window. [{}]", words.extents, words.unit),
+            {.doc = fmt::format("{} of the window. [{}]", terms.extents, terms.unit),
              .min = 1,
              .max = k_max_window});
     f.field("strides",
             step,
             {.doc = fmt::format(
-                 "{} by which the window moves; 0: its size. [{}]", words.cells, words.unit),
+                 "{} by which the window moves; 0: its size. [{}]", terms.cells, terms.unit),
              .min = 0,
              .max = k_max_window});
     f.choice(
@@ -40,9 +40,10 @@ struct Pooling {
         k_paddings,
         {.doc = fmt::format(
              "valid: windows stay within the {1}, {0}' = floor(({0} - pool_size) / stride) + 1; "
-             "same: they may reach beyond it, where nothing counts, {0}' = ceil({0} / stride).",
-             words.extent,
-             words.whole)});
+             "same: they may extend beyond it, and padding does not count, {0}' = ceil({0} / "
+             "stride).",
+             terms.extent,
+             terms.whole)});
     data_format.field(f);
   }
 
@@ -199,11 +200,11 @@ extern const LayerDefs k_pooling_layers{
          .shapes = k_windows_of_volumes}),
     layer_def<Preset<GlobalPooling, "Mean", 3>>(
         "global_average_pooling3d",
-        "Average of each channel over the whole volume or clip.",
+        "Average of each channel over the full volume or clip.",
         {.example_input = "[2, 4, 6, 3]", .shapes = k_global_of_volumes}),
     layer_def<Preset<GlobalPooling, "Max", 3>>(
         "global_max_pooling3d",
-        "Maximum of each channel over the whole volume or clip.",
+        "Maximum of each channel over the full volume or clip.",
         {.example_input = "[2, 4, 6, 3]", .shapes = k_global_of_volumes}),
     layer_def<Preset<Pooling3D, "MaxPool", &k_max_pool3d_op>>(
         "max_pooling3d",
@@ -212,18 +213,18 @@ extern const LayerDefs k_pooling_layers{
          .example_input = "[4, 4, 6, 3]",
          .shapes = k_windows_of_volumes}),
     layer_def<GlobalAveragePooling1D>("global_average_pooling1d",
-                                      "Average of each channel over the whole sequence, or over "
-                                      "the steps that a mask keeps; 0 where it keeps none.",
+                                      "Average of each channel over the full sequence, or over its "
+                                      "unmasked steps; 0 without any.",
                                       {.example_input = "[6, 3]", .shapes = k_global_of_steps}),
     layer_def<Preset<GlobalPooling, "Mean", 2>>("global_average_pooling2d",
-                                                "Average of each channel over the whole image.",
+                                                "Average of each channel over the full image.",
                                                 {.example_input = "[4, 6, 3]", .shapes = k_global}),
     layer_def<Preset<GlobalPooling, "Max", 1>>(
         "global_max_pooling1d",
-        "Maximum of each channel over the whole sequence.",
+        "Maximum of each channel over the full sequence.",
         {.example_input = "[6, 3]", .shapes = k_global_of_steps}),
     layer_def<Preset<GlobalPooling, "Max", 2>>("global_max_pooling2d",
-                                               "Maximum of each channel over the whole image.",
+                                               "Maximum of each channel over the full image.",
                                                {.example_input = "[4, 6, 3]", .shapes = k_global}),
     layer_def<Preset<Pooling1D, "MaxPool">>(
         "max_pooling1d",

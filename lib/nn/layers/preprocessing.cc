@@ -48,7 +48,7 @@ struct RandomFlip : RandomImageOp {
     f.choice("mode",
              mode,
              k_flip_modes,
-             {.doc = "Which mirrors may be drawn: left and right, top and bottom, or both."});
+             {.doc = "Directions of the flips: left to right, top to bottom, or both."});
     common_fields(f);
   }
   Value build(LayerContext& c, std::span<const Value> x) const {
@@ -67,7 +67,8 @@ struct RandomTranslation : RandomImageOp {
 
   void fields(config::Fields& f) {
     constexpr std::string_view k_share =
-        "Largest move as a fraction of the extent, f for [-f, f], or [low, high] within [-1, 1]; "
+        "Largest translation as a fraction of the extent, f for [-f, f], or [low, high] within "
+        "[-1, 1]; "
         "positive is down or right.";
     f.field("height_factor", written_height, {.doc = k_share, .required = true});
     f.field("width_factor", written_width, {.doc = k_share, .required = true});
@@ -106,15 +107,15 @@ constexpr std::string_view k_image_draws =
 extern const LayerDefs k_preprocessing_layers{
     layer_def<RandomFlip>(
         "random_flip",
-        "Mirrors each image at random in training; otherwise y = x.",
+        "Flips each image at random in training; otherwise y = x.",
         {.example_input = "[4, 4, 2]", .shapes = k_images, .numerics = k_image_draws}),
-    layer_def<RandomTranslation>(
-        "random_translation",
-        "Moves each image by a random part of its height and width in training; otherwise y = x.",
-        {.example = "{height_factor: 0.2, width_factor: [-0.1, 0.3]}",
-         .example_input = "[4, 4, 2]",
-         .shapes = k_images,
-         .numerics = k_image_draws}),
+    layer_def<RandomTranslation>("random_translation",
+                                 "Translates each image by a random fraction of its height and "
+                                 "width in training; otherwise y = x.",
+                                 {.example = "{height_factor: 0.2, width_factor: [-0.1, 0.3]}",
+                                  .example_input = "[4, 4, 2]",
+                                  .shapes = k_images,
+                                  .numerics = k_image_draws}),
     layer_def<Rescaling>(
         "rescaling", "y = scale x + offset, in the compute dtype.", {.example = "{scale: 1/255}"}),
 };

@@ -125,14 +125,13 @@ struct Recurrent {
                  : "Whether the last state is output 1, `name:1` in the `from` of other nodes."});
     f.field("go_backwards",
             go_backwards,
-            {.doc = "Whether the sequence is taken from its end; a sequence of states is then in "
+            {.doc = "Whether the sequence is processed backwards; a sequence of states is then in "
                     "that order, as in Keras."});
-    f.field(
-        "stateful",
-        stateful,
-        {.doc =
-             "Whether a sample begins with the state that the one at its position of the batch "
-             "before ended with, without a gradient; all batches of training then have one size."});
+    f.field("stateful",
+            stateful,
+            {.doc = "Whether the initial state of a sample is the last state of the sample at the "
+                    "same position of the previous batch, without a gradient; all training batches "
+                    "then have the same size."});
     initial_state_field(f, initial_state);
     dropout.seed_field(f);
   }
@@ -277,11 +276,11 @@ struct Recurrent {
 constexpr std::string_view k_numerics =
     "Matmuls, gates and the carry of an lstm are computed in float32 under the 16-bit policies, "
     "and the state is rounded to the compute dtype after each step; Keras rounds every "
-    "intermediate result. A recurrent_dropout has one mask for all gates. Steps that a mask leaves "
-    "out keep the state. The states of a stateful layer are 0 before the first step and, with "
-    "training.reset_states, before each epoch; a step that is skipped leaves them alone, a "
-    "checkpoint has them, and parts of a batch and ranks set the rows of their samples. Evaluation "
-    "and prediction have states of their own, 0 before the first batch of a pass and, where "
+    "intermediate result. A recurrent_dropout has one mask for all gates. Masked steps keep the "
+    "state. The states of a stateful layer are 0 before the first step and, with "
+    "training.reset_states, before each epoch; a skipped step does not change them, a checkpoint "
+    "stores them, and microbatches and ranks update the rows of their samples. Evaluation and "
+    "prediction have separate states, 0 before the first batch of a pass and, where "
     "data.shuffle is on, before every batch.";
 
 }  // namespace

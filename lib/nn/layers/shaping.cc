@@ -237,7 +237,7 @@ struct ZeroPadding1D {
 
 extern const LayerDefs k_shaping_layers{
     layer_def<Cropping2D>("cropping2d",
-                          "Images without some rows and columns at their sides.",
+                          "Images without some rows and columns at their edges.",
                           {.example = "{cropping: [[1, 0], [2, 1]]}",
                            .example_input = "[4, 5, 2]",
                            .shapes = "x [batch, height, width, channels], y [batch, height - top - "

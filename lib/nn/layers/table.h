@@ -75,7 +75,7 @@ struct LayerTraits {
 /// "1 input", "2 or more inputs", "1 input and up to 2 initial states".
 std::string input_count(const LayerTraits& traits);
 
-/// The reason why halfstep does not have an argument of Keras's layers, "" for other words.
+/// The reason why halfstep does not have an argument of Keras's layers, "" for others.
 std::string_view missing_argument(std::string_view name);
 /// Reports the keys of a layer's map that are such arguments and no field, and returns them with
 /// the keys of LayerCommon: none of them is read as a field.
@@ -100,22 +100,22 @@ using LayerDefs = std::initializer_list<LayerDef>;
 
 /// A string literal as the argument of a template.
 template <std::size_t n>
-struct Word {
+struct Literal {
   char text[n];
-  constexpr Word(const char (&literal)[n]) { std::copy_n(literal, n, text); }  // NOLINT: implicit
+  constexpr Literal(const char (&from)[n]) { std::copy_n(from, n, text); }  // NOLINT: implicit
 };
 
 /// One of several layers that share the struct L, which is initialized with an op and `more`.
-template <class L, Word op, auto... more>
+template <class L, Literal op, auto... more>
 struct Preset : L {
   Preset() : L{op.text, more...} {}
 };
 
 template <class L>
 constexpr LayerDef layer_def(std::string_view type, std::string_view doc, LayerTraits traits = {}) {
-  class Held final : public Layer {
+  class Adapter final : public Layer {
    public:
-    explicit Held(L l) : layer_(std::move(l)) {}
+    explicit Adapter(L l) : layer_(std::move(l)) {}
     static void fields(config::Fields& f) {
       L layer;
       layer.fields(f);
@@ -153,17 +153,17 @@ constexpr LayerDef layer_def(std::string_view type, std::string_view doc, LayerT
   };
   LayerDef def{.type = type, .doc = doc, .traits = traits};
   if constexpr (requires { L::k_masks; }) def.masks = L::k_masks;
-  def.fields = Held::fields;
+  def.fields = Adapter::fields;
   def.make = [](const config::Node& node, Diagnostics& diagnostics) -> std::unique_ptr<Layer> {
     L layer;
-    config::read(node, layer, diagnostics, skipped_keys(node, Held::fields, diagnostics));
+    config::read(node, layer, diagnostics, skipped_keys(node, Adapter::fields, diagnostics));
     if constexpr (requires { layer.data_format.check(diagnostics, node.where); }) {
       layer.data_format.check(diagnostics, node.where);
     }
     if constexpr (requires { layer.check(diagnostics, node.where); }) {
       layer.check(diagnostics, node.where);
     }
-    return std::make_unique<Held>(std::move(layer));
+    return std::make_unique<Adapter>(std::move(layer));
   };
   return def;
 }

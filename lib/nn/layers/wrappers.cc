@@ -33,8 +33,8 @@ struct Inner {
         continue;
       }
       diagnostics.error(entry.where,
-                        fmt::format("a layer inside another one has no '{}'", entry.key),
-                        "the layer around it has it");
+                        fmt::format("a wrapped layer cannot have '{}'", entry.key),
+                        "set it on the wrapper");
     }
     inner.layer = inner.def->make(typed.node, diagnostics);
     return inner;
@@ -101,7 +101,7 @@ struct Bidirectional {
             backward_layer,
             {},
             {.doc = "The layer for the other direction, with go_backwards: true; null: one like "
-                    "`layer`, with weights of its own."});
+                    "`layer`, with separate weights."});
     initial_state_field(f, initial_state);
   }
 
@@ -116,9 +116,9 @@ struct Bidirectional {
     if (one.go_backwards == two.go_backwards) {
       diagnostics.error(
           other.where,
-          fmt::format("both layers take the sequence {}, one must take it from its end",
-                      one.go_backwards ? "from its end" : "from its start"),
-          backward_layer ? "give one of them go_backwards: true" : "leave out go_backwards");
+          fmt::format("both layers process the sequence {}, and must have opposite directions",
+                      one.go_backwards ? "backwards" : "forwards"),
+          backward_layer ? "give one of them go_backwards: true" : "remove go_backwards");
     }
     for (const auto& [name, same] :
          {std::pair("return_sequences", one.return_sequences == two.return_sequences),
@@ -240,14 +240,14 @@ struct TimeDistributed {
     inner = Inner::read(layer, diagnostics);
     if (inner.def == nullptr) return;
     if (inner.def->traits.min_inputs > 1) {
-      diagnostics.error(layer.where,
-                        fmt::format("must be a layer of one input, {} takes several", layer.type));
+      diagnostics.error(
+          layer.where, fmt::format("must be a layer with one input; {} takes several", layer.type));
     }
     if (inner.layer != nullptr && inner.layer->outputs() > 1) {
-      diagnostics.error(
-          layer.where,
-          fmt::format(
-              "must be a layer of one output, this {} has {}", layer.type, inner.layer->outputs()));
+      diagnostics.error(layer.where,
+                        fmt::format("must be a layer with one output; this {} has {}",
+                                    layer.type,
+                                    inner.layer->outputs()));
     }
     if (inner.layer != nullptr && inner.layer->keeps_state()) {
       diagnostics.error(layer.where,

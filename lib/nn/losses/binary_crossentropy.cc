@@ -13,12 +13,11 @@ struct BinaryCrossentropy {
 
   void fields(config::Fields& f) {
     from_logits_field(f, from_logits, "sigmoid");
-    f.field(
-        "label_smoothing",
-        label_smoothing,
-        {.doc = "Part of each target t that is moved to one half: t (1 - s) + s / 2. [fraction]",
-         .min = 0,
-         .max = 1});
+    f.field("label_smoothing",
+            label_smoothing,
+            {.doc = "Label smoothing s: a target t becomes t (1 - s) + s / 2. [fraction]",
+             .min = 0,
+             .max = 1});
   }
 
   graph::Value build(const LossContext& c) const {
@@ -56,6 +55,6 @@ extern const LossDef k_binary_crossentropy = loss_def<BinaryCrossentropy>(
     "binary_crossentropy",
     "For yes or no answers: -(t log p + (1 - t) log(1 - p)), averaged over the outputs of a "
     "sample. From scores x it is max(x, 0) - x t + log(1 + exp(-|x|)), which cannot overflow; "
-    "probabilities are kept in [1e-7, 1 - 1e-7].");
+    "probabilities are clipped to [1e-7, 1 - 1e-7].");
 
 }  // namespace halfstep::nn

@@ -13,8 +13,7 @@ struct CategoricalCrossentropy {
     from_logits_field(f, from_logits, "softmax");
     f.field("label_smoothing",
             label_smoothing,
-            {.doc = "Part of each target t that is spread over all classes: t (1 - s) + s / "
-                    "classes. [fraction]",
+            {.doc = "Label smoothing s: a target t becomes t (1 - s) + s / classes. [fraction]",
              .min = 0,
              .max = 1});
   }
@@ -40,6 +39,7 @@ struct CategoricalCrossentropy {
 extern const LossDef k_categorical_crossentropy = loss_def<CategoricalCrossentropy>(
     "categorical_crossentropy",
     "For one class out of several, with targets as rows of probabilities or as class numbers: "
-    "-sum_k t[k] log p[k]. Probabilities are divided by their sum and kept in [1e-7, 1 - 1e-7].");
+    "-sum_k t[k] log p[k]. Probabilities are divided by their sum and clipped to [1e-7, 1 - "
+    "1e-7].");
 
 }  // namespace halfstep::nn

@@ -28,6 +28,6 @@ struct KlDivergence {
 extern const LossDef k_kl_divergence =
     loss_def<KlDivergence>("kl_divergence",
                            "For targets that are probabilities: sum_k t[k] log(t[k] / p[k]). "
-                           "Targets and probabilities are kept in [1e-7, 1].");
+                           "Targets and probabilities are clipped to [1e-7, 1].");
 
 }  // namespace halfstep::nn

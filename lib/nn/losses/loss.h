@@ -69,9 +69,9 @@ struct LossDef {
 
 template <class L>
 constexpr LossDef loss_def(std::string_view type, std::string_view doc) {
-  class Held final : public Loss {
+  class Adapter final : public Loss {
    public:
-    explicit Held(L l) : loss_(std::move(l)) {}
+    explicit Adapter(L l) : loss_(std::move(l)) {}
     graph::Value build(const LossContext& c) const override { return loss_.build(c); }
     LabelKind label_kind() const override {
       if constexpr (requires { L::k_labels; }) return L::k_labels;
@@ -105,7 +105,7 @@ constexpr LossDef loss_def(std::string_view type, std::string_view doc) {
   def.make = [](const config::Node& node, Diagnostics& diagnostics) -> std::unique_ptr<Loss> {
     L loss;
     config::read(node, loss, diagnostics);
-    return std::make_unique<Held>(std::move(loss));
+    return std::make_unique<Adapter>(std::move(loss));
   };
   return def;
 }

@@ -49,8 +49,8 @@ struct MeanAbsolutePercentageError {
   Value build(const LossContext& c) const {
     graph::Builder& b = c.b;
     const Value size = at_least(b, b.add("Abs", {targets_of(c)}), k_epsilon);
-    const Value part = mean(b, b.add("RealDiv", {absolute_error(c), size}));
-    return b.add("Mul", {part, b.scalar(DType::float32, 100)});
+    const Value scaled = mean(b, b.add("RealDiv", {absolute_error(c), size}));
+    return b.add("Mul", {scaled, b.scalar(DType::float32, 100)});
   }
 };
 
@@ -59,8 +59,8 @@ struct MeanSquaredLogarithmicError {
   Value build(const LossContext& c) const {
     graph::Builder& b = c.b;
     const auto log = [&](Value x) { return b.add("Log1p", {at_least(b, x, k_epsilon)}); };
-    const Value predicted = log(c.predictions), wanted = log(targets_of(c));
-    return mean(b, b.add("SquaredDifference", {predicted, wanted}, {}, "loss"));
+    const Value predicted = log(c.predictions), target = log(targets_of(c));
+    return mean(b, b.add("SquaredDifference", {predicted, target}, {}, "loss"));
   }
 };
 
@@ -95,8 +95,8 @@ struct CosineSimilarity {
       const Value square = graph::ops::reduce(b, "Sum", b.add("Square", {x}), {{-1}}, true);
       return b.add("Mul", {x, b.add("Rsqrt", {at_least(b, square, k_min)})});
     };
-    const Value part = b.add("Mul", {unit(c.predictions), unit(targets_of(c))}, {}, "loss");
-    return b.add("Neg", {graph::ops::reduce(b, "Sum", part, {{-1}})});
+    const Value scaled = b.add("Mul", {unit(c.predictions), unit(targets_of(c))}, {}, "loss");
+    return b.add("Neg", {graph::ops::reduce(b, "Sum", scaled, {{-1}})});
   }
 };
 
@@ -148,7 +148,7 @@ extern const LossDef k_mean_squared_error = loss_def<MeanSquaredError>(
 extern const LossDef k_mean_squared_logarithmic_error = loss_def<MeanSquaredLogarithmicError>(
     "mean_squared_logarithmic_error",
     "For values of several magnitudes, from 0 on: (log(1 + y) - log(1 + t))^2, averaged over the "
-    "outputs of a sample. Smaller values than 1e-7 count as it.");
+    "outputs of a sample. Values below 1e-7 count as 1e-7.");
 extern const LossDef k_poisson = loss_def<Poisson>(
     "poisson",
     "For counts, of which y is the expected one, above 0 (an activation exponential or softplus): "

@@ -16,8 +16,8 @@ struct SparseCategoricalCrossentropy {
     f.field("ignore_class",
             ignore_class,
             {.doc = "Labels of this number, which need not be one of a class, such as -1 or 255, "
-                    "are left out of the loss and of all metrics of the output, whose means are "
-                    "over the other labels; null: none.",
+                    "are ignored by the loss and all metrics of the output, whose means are over "
+                    "the other labels; null: none.",
              .min = std::numeric_limits<std::int32_t>::min(),
              .max = std::numeric_limits<std::int32_t>::max()});
   }
@@ -36,7 +36,7 @@ struct SparseCategoricalCrossentropy {
 extern const LossDef k_sparse_categorical_crossentropy = loss_def<SparseCategoricalCrossentropy>(
     "sparse_categorical_crossentropy",
     "For one class out of several, with class numbers as labels: -log p[label]. Probabilities are "
-    "kept in [1e-7, 1 - 1e-7]. An output [positions, classes] takes labels [positions], such as "
+    "clipped to [1e-7, 1 - 1e-7]. An output [positions, classes] takes labels [positions], such as "
     "the next tokens of a text; the loss is the mean over samples and positions.");
 
 }  // namespace halfstep::nn

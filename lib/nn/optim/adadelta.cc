@@ -9,9 +9,7 @@ struct Adadelta {
   double epsilon = 1e-7;
 
   void fields(config::Fields& f) {
-    f.field("rho",
-            rho,
-            {.doc = "Part of the mean squares that a step keeps. [fraction]", .min = 0, .max = 1});
+    f.field("rho", rho, {.doc = "Decay rate of the mean squares. [fraction]", .min = 0, .max = 1});
     f.field("epsilon", epsilon, {.doc = "Added under the roots, in float32.", .above = 0});
   }
 

@@ -24,7 +24,7 @@ struct Adam : AdamFields {
   }
 
  protected:
-  /// The op takes the decay of AdamW behind the learning rate.
+  /// The input after the learning rate is the decay of AdamW.
   void update_by(OptimizerContext& c, std::string_view op, std::optional<double> decay = {}) const {
     std::vector<graph::Value> inputs{c.weight.handle,
                                      c.slot("m"),
@@ -41,16 +41,16 @@ struct Adam : AdamFields {
   /// The update of `weight` by the largest mean square. Source: Reddi, Kale and Kumar 2018.
   void update_by_largest(OptimizerContext& c, const Term& weight) const {
     const Terms t(c);
-    const Slot m = t.slot("m"), v = t.slot("v"), most = t.slot("vhat");
+    const Slot m = t.slot("m"), v = t.slot("v"), max_squares = t.slot("vhat");
     const Term g = t.gradient();
     const Term mean = m.old + (g - m.old) * (1 - beta_1);
     const Term squares = v.old + (square(g) - v.old) * (1 - beta_2);
-    const Term largest = greater(most.old, squares);
+    const Term largest = greater(max_squares.old, squares);
     const Term rate = t.learning_rate() * root(1 - t.power(beta_2)) / (1 - t.power(beta_1));
     const Term updated = weight - mean * rate / (root(largest) + epsilon);
     t.assign(m, mean);
     t.assign(v, squares);
-    t.assign(most, largest);
+    t.assign(max_squares, largest);
     t.assign_weight(updated);
   }
 };
@@ -60,10 +60,10 @@ struct AdamW : Adam {
   double weight_decay = 0.004;
 
   void fields(config::Fields& f) {
-    f.field(
-        "weight_decay",
-        weight_decay,
-        {.doc = "Part of each weight that a step takes off, times the learning rate.", .min = 0});
+    f.field("weight_decay",
+            weight_decay,
+            {.doc = "Weight decay: a step subtracts the weight times this times the learning rate.",
+             .min = 0});
     Adam::fields(f);
   }
 

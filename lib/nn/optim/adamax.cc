@@ -24,7 +24,7 @@ struct Adamax : AdamFields {
 
 extern const OptimizerDef k_adamax = optimizer_def<Adamax>(
     "adamax",
-    "Adam with the largest instead of the mean square gradient: m += (g - m)(1 - beta_1), u = "
+    "Adam with the maximum instead of the mean square gradient: m += (g - m)(1 - beta_1), u = "
     "max(beta_2 u, |g|), w -= lr / (1 - beta_1^t) m / (u + epsilon), with t the number of the "
     "step, from 1 (Kingma and Ba 2015, in Keras's form).",
     0.001);

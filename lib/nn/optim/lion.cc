@@ -9,15 +9,16 @@ struct Lion {
   double beta_2 = 0.99;
 
   void fields(config::Fields& f) {
-    f.field("beta_1",
-            beta_1,
-            {.doc = "Part of the mean gradient in the update, beside the gradient. [fraction]",
-             .max = 1,
-             .above = 0});
     f.field(
-        "beta_2",
-        beta_2,
-        {.doc = "Part of the mean gradient that a step keeps. [fraction]", .min = 0, .below = 1});
+        "beta_1",
+        beta_1,
+        {.doc =
+             "Weight of the mean gradient in the update; the gradient has 1 - beta_1. [fraction]",
+         .max = 1,
+         .above = 0});
+    f.field("beta_2",
+            beta_2,
+            {.doc = "Decay rate of the mean gradient. [fraction]", .min = 0, .below = 1});
   }
 
   void update(OptimizerContext& c) const {

@@ -29,23 +29,21 @@ struct Muon {
     const auto part = [&](std::string_view name, double& value, std::string_view of) {
       f.field(name,
               value,
-              {.doc = fmt::format("Part of the {} that a step keeps. [fraction]", of),
-               .min = 0,
-               .below = 1});
+              {.doc = fmt::format("Decay rate of the {}. [fraction]", of), .min = 0, .below = 1});
     };
-    part("adam_beta_1", adam_beta_1, "mean gradient of weights that are no matrices");
-    part("adam_beta_2", adam_beta_2, "mean square of weights that are no matrices");
+    part("adam_beta_1", adam_beta_1, "mean gradient of weights that are not matrices");
+    part("adam_beta_2", adam_beta_2, "mean square of weights that are not matrices");
     f.field("adam_weight_decay",
             adam_weight_decay,
-            {.doc = "Part of each weight that is in no matrix that a step takes off, times the "
-                    "learning rate.",
+            {.doc = "Weight decay of weights that are not matrices: a step subtracts the weight "
+                    "times this times the learning rate.",
              .min = 0});
     f.field("epsilon", epsilon, {.doc = "Added to the divisor of adam's update.", .above = 0});
-    f.field(
-        "weight_decay",
-        weight_decay,
-        {.doc = "Part of each weight in a matrix that a step takes off, times the learning rate.",
-         .min = 0});
+    f.field("weight_decay",
+            weight_decay,
+            {.doc = "Weight decay of matrices: a step subtracts the weight times this times the "
+                    "learning rate.",
+             .min = 0});
     f.field("exclude_layers",
             exclude_layers,
             {.doc = "Matrices whose name, such as dense_1/kernel, has one of these texts in it are "
@@ -122,7 +120,7 @@ struct Muon {
   /// The Newton-Schulz iteration x <- a x + (b A + c A^2) x, A = x x^T, from x / |x|: singular
   /// values approach 1. It is done on the transpose where that has fewer rows.
   graph::Value orthogonal(graph::Builder& b, graph::Value matrix) const {
-    const auto product = [&](graph::Value x, graph::Value y, bool transposed) {
+    const auto matmul = [&](graph::Value x, graph::Value y, bool transposed) {
       return Term{b, b.add("MatMul", {x, y}, {{"transpose_b", transposed}})};
     };
     const Shape shape = b.shape(matrix);
@@ -134,9 +132,9 @@ struct Muon {
     const Term norm = root(Term{b, graph::ops::reduce(b, "Sum", square(x).value)});
     x.value = (x / (norm + 1e-7)).value;
     for (std::int64_t i = 0; i < ns_steps; ++i) {
-      const Term gram = product(x.value, x.value, true);
-      const Term factor = gram * muon_b + product(gram.value, gram.value, false) * muon_c;
-      x.value = (x * muon_a + product(factor.value, x.value, false)).value;
+      const Term gram = matmul(x.value, x.value, true);
+      const Term factor = gram * muon_b + matmul(gram.value, gram.value, false) * muon_c;
+      x.value = (x * muon_a + matmul(factor.value, x.value, false)).value;
     }
     return turned(x.value);
   }

@@ -77,9 +77,9 @@ constexpr OptimizerDef optimizer_def(std::string_view type,
                                      double default_learning_rate,
                                      bool elementwise = true,
                                      bool divides_by_rate = false) {
-  class Held final : public Optimizer {
+  class Adapter final : public Optimizer {
    public:
-    explicit Held(O o) : optimizer_(std::move(o)) {}
+    explicit Adapter(O o) : optimizer_(std::move(o)) {}
     void update(OptimizerContext& c) const override { optimizer_.update(c); }
 
    private:
@@ -94,7 +94,7 @@ constexpr OptimizerDef optimizer_def(std::string_view type,
   def.make = [](const config::Node& node, Diagnostics& diagnostics) -> std::unique_ptr<Optimizer> {
     O optimizer;
     config::read(node, optimizer, diagnostics, k_common_optimizer_keys);
-    return std::make_unique<Held>(std::move(optimizer));
+    return std::make_unique<Adapter>(std::move(optimizer));
   };
   return def;
 }

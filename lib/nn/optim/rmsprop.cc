@@ -12,12 +12,12 @@ struct RmsProp {
   bool centered = false;
 
   void fields(config::Fields& f) {
-    f.field("rho",
-            rho,
-            {.doc = "Part of the mean square that a step keeps. [fraction]", .min = 0, .max = 1});
+    f.field("rho", rho, {.doc = "Decay rate of the mean square. [fraction]", .min = 0, .max = 1});
     f.field("momentum",
             momentum,
-            {.doc = "Part of the last update that is kept. [fraction]", .min = 0, .max = 1});
+            {.doc = "Fraction of the last update that is added to the next one. [fraction]",
+             .min = 0,
+             .max = 1});
     f.field("epsilon", epsilon, {.doc = "Added under the root, in float32.", .above = 0});
     f.field(
         "centered", centered, {.doc = "Whether the square of the mean gradient is taken off v."});

@@ -137,7 +137,7 @@ struct CosineDecay : Common {
             {.doc = "Steps from the first rate to the last. [steps]", .required = true, .min = 1});
     f.field("alpha",
             alpha,
-            {.doc = "Part of the rate that is left at the end. [fraction]", .min = 0, .max = 1});
+            {.doc = "Final rate over initial_learning_rate. [fraction]", .min = 0, .max = 1});
   }
   Attrs attrs(Diagnostics&, const Where&) const {
     Attrs attrs = common_attrs("cosine_decay");
@@ -164,11 +164,10 @@ struct CosineDecayRestarts : Common {
     f.field("m_mul",
             m_mul,
             {.doc = "First rate of a period over that of the one before. [factor]", .min = 0});
-    f.field("alpha",
-            alpha,
-            {.doc = "Part of initial_learning_rate that is left at the end of a period. [fraction]",
-             .min = 0,
-             .max = 1});
+    f.field(
+        "alpha",
+        alpha,
+        {.doc = "Rate at the end of a period over its first rate. [fraction]", .min = 0, .max = 1});
   }
   Attrs attrs(Diagnostics&, const Where&) const {
     Attrs attrs = common_attrs("cosine_decay_restarts");

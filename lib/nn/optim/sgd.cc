@@ -11,7 +11,9 @@ struct Sgd {
   void fields(config::Fields& f) {
     f.field("momentum",
             momentum,
-            {.doc = "Part of the last update that is kept. [fraction]", .min = 0, .max = 1});
+            {.doc = "Fraction of the last update that is added to the next one. [fraction]",
+             .min = 0,
+             .max = 1});
     f.field("nesterov",
             nesterov,
             {.doc = "Whether the gradient is applied once more on top of the momentum (Nesterov): "

@@ -69,21 +69,23 @@ void OptimizerSpec::fields(config::Fields& f) {
   f.field(
       "clipvalue",
       clipvalue,
-      {.doc = "Each element of each gradient is kept in [-clipvalue, clipvalue]; null: no limit.",
+      {.doc =
+           "Each element of each gradient is clipped to [-clipvalue, clipvalue]; null: no limit.",
        .above = 0});
-  f.field("clipnorm",
-          clipnorm,
-          {.doc = "Each gradient with a greater L2 norm is shortened to this norm; null: no limit.",
-           .above = 0});
+  f.field(
+      "clipnorm",
+      clipnorm,
+      {.doc = "Each gradient with a greater L2 norm is scaled down to this norm; null: no limit.",
+       .above = 0});
   f.field("global_clipnorm",
           global_clipnorm,
-          {.doc = "All gradients together are shortened to this L2 norm where theirs is greater; "
+          {.doc = "All gradients together are scaled down to this L2 norm where theirs is greater; "
                   "null: no limit. At most one of the three limits may be given.",
            .above = 0});
   f.field(k_weight_decay,
           weight_decay,
-          {.doc = "Part of each weight that a step takes off before the update, times the learning "
-                  "rate; null: none. adamw and muon have one of their own.",
+          {.doc = "Weight decay: before the update a step subtracts the weight times this times "
+                  "the learning rate; null: none. adamw and muon have an own weight_decay.",
            .min = 0});
 }
 

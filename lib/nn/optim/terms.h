@@ -39,15 +39,13 @@ struct AdamFields {
 
   /// `of_beta_2`: the quantity that beta_2 keeps a part of.
   void fields(config::Fields& f, std::string_view of_beta_2 = "mean square") {
+    f.field("beta_1",
+            beta_1,
+            {.doc = "Decay rate of the mean gradient. [fraction]", .min = 0, .below = 1});
     f.field(
-        "beta_1",
-        beta_1,
-        {.doc = "Part of the mean gradient that a step keeps. [fraction]", .min = 0, .below = 1});
-    f.field("beta_2",
-            beta_2,
-            {.doc = fmt::format("Part of the {} that a step keeps. [fraction]", of_beta_2),
-             .min = 0,
-             .below = 1});
+        "beta_2",
+        beta_2,
+        {.doc = fmt::format("Decay rate of the {}. [fraction]", of_beta_2), .min = 0, .below = 1});
     f.field("epsilon", epsilon, {.doc = "Added to the divisor, in float32.", .above = 0});
   }
 };
