@@ -43,7 +43,7 @@ std::map<std::string, std::string> environment_with_prefix(std::string_view pref
   return found;
 }
 
-std::vector<std::string> command_words() {
+std::vector<std::string> command_line() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::vector<std::string> words;
   for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
@@ -83,7 +83,7 @@ std::vector<config::Warning> unknown_variables() {
     warnings.push_back(
         config::warning(config::k_idle_variable,
                         {variable, 0, 0, ""},
-                        fmt::format("is no variable of halfstep{}",
+                        fmt::format("is not a variable of halfstep{}",
                                     hint.empty() ? "" : fmt::format(" ({})", hint))));
   }
   return warnings;

@@ -24,7 +24,7 @@ std::optional<std::int64_t> environment_number(std::string_view name);
 std::map<std::string, std::string> environment_with_prefix(std::string_view prefix);
 
 /// The command line of this process; empty where the system does not report it.
-std::vector<std::string> command_words();
+std::vector<std::string> command_line();
 
 /// HALFSTEP_DEVICE and HALFSTEP_THREADS as settings with precedence over files and below flags.
 std::vector<config::Override> environment_overrides();

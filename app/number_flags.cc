@@ -52,10 +52,10 @@ CLI::Option* add_integer(
     CLI::App& command, const std::string& flag, Value& value, Range range, const std::string& doc) {
   const auto read = [range](const std::string& text) {
     auto number = config::to_integer(config::Node::scalar(text)).value;
-    if (number && (*number < range.least || *number > range.most)) number.reset();
+    if (number && (*number < range.min || *number > range.max)) number.reset();
     return number;
   };
-  const std::string wanted = fmt::format("a whole number from {} to {}", range.least, range.most);
+  const std::string wanted = fmt::format("a whole number from {} to {}", range.min, range.max);
   return add(command, flag, value, wanted, read, doc)->type_name("INT");
 }
 

@@ -15,7 +15,7 @@ namespace halfstep::app {
 
 /// The integers that a flag takes, both ends included.
 struct Range {
-  std::int64_t least = 0, most = std::numeric_limits<std::int64_t>::max();
+  std::int64_t min = 0, max = std::numeric_limits<std::int64_t>::max();
 };
 
 /// To be called once the command line is read. Errors: UserError(config) with all flags whose value

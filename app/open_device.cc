@@ -47,9 +47,10 @@ std::optional<std::int64_t> slurm_threads() {
   if (!word) return std::nullopt;
   const std::int64_t threads = environment_number("SLURM_CPUS_PER_TASK").value_or(0);
   if (threads < 1) {
-    print_warnings({config::warning(config::k_idle_variable,
-                                    {"SLURM_CPUS_PER_TASK", 0, 0, ""},
-                                    fmt::format("is '{}', which is no number of threads", *word))});
+    print_warnings(
+        {config::warning(config::k_idle_variable,
+                         {"SLURM_CPUS_PER_TASK", 0, 0, ""},
+                         fmt::format("is '{}', which is not a number of threads", *word))});
     return std::nullopt;
   }
   return threads;
@@ -67,8 +68,8 @@ int thread_count_of(const config::RunSpec& spec, const Ranks* ranks) {
     print_warnings(
         {config::warning(config::k_many_threads,
                          spec.where("device.threads"),
-                         fmt::format("asks for {} threads where this process may use {} "
-                                     "processors: more threads than processors wait for each other",
+                         fmt::format("requests {} threads, but this process may use {} processors: "
+                                     "more threads than processors wait for each other",
                                      threads,
                                      processors))});
   }
@@ -152,7 +153,7 @@ std::optional<cuda::Unavailable> without_driver(const cuda::PluginSearch& search
                            "install the driver of the GPU, or use --device cpu"};
 }
 
-void say_device(const backend::Backend& device) {
+void print_device(const backend::Backend& device) {
   if (!device.note.empty()) log_info("device: {} ({})", device.name, device.note);
 }
 

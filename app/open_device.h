@@ -35,6 +35,6 @@ backend::Backend open_device(const config::RunSpec& spec,
                              const Ranks* ranks = nullptr);
 
 /// Prints the device and why it is not a GPU, where open_device() chose the CPU for want of one.
-void say_device(const backend::Backend& device);
+void print_device(const backend::Backend& device);
 
 }  // namespace halfstep::app

@@ -20,7 +20,7 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 bool of_signs(const nn::Loss& loss) { return loss.label_kind() == nn::LabelKind::signs; }
 
 /// The probabilities of all classes from the outputs of a sample, in double; of a loss of signs
-/// scores, which are no probabilities. A single output is that of class 1.
+/// scores, which are not probabilities. A single output is that of class 1.
 std::vector<double> probabilities(std::span<const float> row, const nn::Loss& loss) {
   std::vector<double> p(row.begin(), row.end());
   if (of_signs(loss)) return p.size() == 1 ? std::vector{-p[0], p[0]} : p;
@@ -37,7 +37,7 @@ std::vector<double> probabilities(std::span<const float> row, const nn::Loss& lo
   return p;
 }
 
-/// `scores`: the outputs where they are no probabilities, else empty.
+/// `scores`: the outputs where they are not probabilities, else empty.
 PredictedLine describe_class(const std::vector<double>& p,
                              const std::vector<std::string>& names,
                              std::span<const float> scores) {
@@ -102,12 +102,12 @@ PredictedLine describe_values(const std::vector<double>& row, const Shape& outpu
   if (row.size() <= k_max_printed) {
     for (const double value : row) line.text += fmt::format(" {:.6g}", value);
   } else {
-    const auto [least, most] = std::ranges::minmax(row);
+    const auto [min, max] = std::ranges::minmax(row);
     line.text +=
         fmt::format(" of {}  {:.6g} to {:.6g}, mean {:.6g}",
                     to_string(output),
-                    least,
-                    most,
+                    min,
+                    max,
                     std::accumulate(row.begin(), row.end(), 0.0) / static_cast<double>(row.size()));
   }
   line.prediction.values = report::Column(row.begin(), row.end());

@@ -14,7 +14,7 @@ namespace halfstep::app {
 namespace {
 
 /// Events that are printed individually; further ones are only counted.
-constexpr std::int64_t k_max_told = 20;
+constexpr std::int64_t k_max_reported = 20;
 
 std::string describe(const train::FirstNonfinite& first) {
   return fmt::format("{} first in {} ({}, {})",
@@ -105,7 +105,7 @@ void ProgressDisplay::on_scale(const train::ScaleEvent& event) {
     log_debug("step {}: loss scale {} -> {}", event.attempt, event.from, event.to);
     return;
   }
-  if (told_ > k_max_told) return;
+  if (reported_ > k_max_reported) return;
   log_info("step {}: loss scale {} -> {}{}",
            event.attempt,
            event.from,
@@ -115,9 +115,9 @@ void ProgressDisplay::on_scale(const train::ScaleEvent& event) {
 
 void ProgressDisplay::on_skip(const train::SkippedStep& skip) {
   if (style_ == ProgressStyle::none) return;
-  if (++told_ == k_max_told + 1)
+  if (++reported_ == k_max_reported + 1)
     log_info("further skipped steps are counted only; the report has all");
-  if (told_ > k_max_told) return;
+  if (reported_ > k_max_reported) return;
   log_info("step {} {}{}",
            skip.attempt,
            skip.retried ? "retried" : "skipped",

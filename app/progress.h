@@ -63,7 +63,7 @@ class ProgressDisplay final : public train::TrainObserver {
   Pace pace_;
   Work recent_;  ///< with exponentially decaying weights
   Work epoch_;
-  std::int64_t told_ = 0;  ///< skips and decreases reported so far
+  std::int64_t reported_ = 0;  ///< skips and decreases reported so far
 };
 
 }  // namespace halfstep::app

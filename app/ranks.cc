@@ -80,7 +80,7 @@ Ranks::Ranks() {
     throw UserError(
         ErrorKind::unavailable,
         {},
-        fmt::format("srun started {} ranks without a protocol by which they find each other",
+        fmt::format("srun started {} ranks without a PMI server through which they find each other",
                     launch.ranks),
         "srun --mpi=pmix for Open MPI, --mpi=pmi2 for MPICH; srun --mpi=list");
   }

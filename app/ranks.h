@@ -28,7 +28,7 @@ void require_alone(std::string_view command);
 /// process.
 comm::MpiOptions mpi_options();
 
-/// Ends a rank above 0 whose error rank 0 tells.
+/// Ends a rank above 0 whose error rank 0 reports.
 struct EndedByAll {
   int exit_code;
 };

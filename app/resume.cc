@@ -49,7 +49,7 @@ Resume find_resume(const RunOptions& options,
     throw UserError(
         ErrorKind::data,
         {word, 0, 0, ""},
-        fs::exists(word) ? "holds no complete checkpoint" : "there is no such checkpoint");
+        fs::exists(word) ? "contains no complete checkpoint" : "there is no such checkpoint");
   }
   Resume resume{true, *checkpoint, options.run_dir, std::move(warnings)};
   if (resume.run_dir.empty()) resume.run_dir = resume.origin();
@@ -63,7 +63,7 @@ std::vector<std::string> check_settings(const Resume& resume,
   const std::string path = (fs::path(resume.origin()) / report::k_resolved_config_file).string();
   std::error_code error;
   if (!fs::exists(path, error)) {
-    log_warning("{} is not there: whether the settings are those of the run cannot be said", path);
+    log_warning("{} is missing, so the settings cannot be compared with those of the run", path);
     return {};
   }
   Diagnostics diagnostics;

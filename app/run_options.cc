@@ -10,7 +10,7 @@
 #include "nn/step_graph.h"
 #include "number_flags.h"
 #include "precision/tf_environment.h"
-#include "study/policy_words.h"
+#include "study/policy_list.h"
 #include "study/random_data.h"
 #include "terminal.h"
 #include "warnings.h"

@@ -25,22 +25,22 @@ namespace {
 /// Set before main() begins.
 const std::chrono::steady_clock::time_point k_process_start = std::chrono::steady_clock::now();
 
-struct Row {
+struct JobVariable {
   std::string_view variable;
   std::string_view field;
 };
 
 constexpr std::array k_rows{
-    Row{"SLURM_JOB_ID", "job_id"},
-    Row{"SLURM_JOB_NAME", "job_name"},
-    Row{"SLURM_CLUSTER_NAME", "cluster"},
-    Row{"SLURM_JOB_PARTITION", "partition"},
-    Row{"SLURM_JOB_NODELIST", "node_list"},
-    Row{"SLURM_NTASKS", "tasks"},
-    Row{"SLURM_PROCID", "task"},
-    Row{"SLURM_ARRAY_JOB_ID", "array_job_id"},
-    Row{"SLURM_ARRAY_TASK_ID", "array_task_id"},
-    Row{"SLURM_RESTART_COUNT", "restart_count"},
+    JobVariable{"SLURM_JOB_ID", "job_id"},
+    JobVariable{"SLURM_JOB_NAME", "job_name"},
+    JobVariable{"SLURM_CLUSTER_NAME", "cluster"},
+    JobVariable{"SLURM_JOB_PARTITION", "partition"},
+    JobVariable{"SLURM_JOB_NODELIST", "node_list"},
+    JobVariable{"SLURM_NTASKS", "tasks"},
+    JobVariable{"SLURM_PROCID", "task"},
+    JobVariable{"SLURM_ARRAY_JOB_ID", "array_job_id"},
+    JobVariable{"SLURM_ARRAY_TASK_ID", "array_task_id"},
+    JobVariable{"SLURM_RESTART_COUNT", "restart_count"},
 };
 
 struct Ended {
@@ -140,7 +140,7 @@ std::optional<double> seconds_to_job_end(const report::SlurmJob& job) {
 
 std::optional<report::SlurmJob> slurm_job() {
   report::SlurmJob job;
-  for (const Row& row : k_rows) {
+  for (const JobVariable& row : k_rows) {
     if (const auto value = environment(row.variable)) job.fields.emplace_back(row.field, *value);
   }
   if (job.fields.empty() || job.fields.front().first != "job_id") return std::nullopt;
@@ -163,12 +163,12 @@ int signal_number(config::SlurmSignal signal) {
 void requeue(const config::SlurmSpec& spec, const std::optional<report::SlurmJob>& job) {
   if (spec.requeue != config::SlurmRequeue::self) return;
   if (!job) {
-    log_warning("slurm.requeue is self, but this is no Slurm job (SLURM_JOB_ID is not set)");
+    log_warning("slurm.requeue is self, but this is not a Slurm job (SLURM_JOB_ID is not set)");
     return;
   }
   const Ended ended = run({"scontrol", "requeue", job->id});
   if (ended.status == 0) {
-    log_info("asked Slurm to run job {} again", job->id);
+    log_info("asked Slurm to requeue job {}", job->id);
   } else {
     log_warning(
         "scontrol requeue {}: {}; the batch script has to requeue the job", job->id, ended.why);
@@ -183,7 +183,8 @@ std::function<train::Request()> requests_within_limit(const config::TrainingSpec
   } else if (spec.stop_before_time_limit) {
     const std::optional<report::SlurmJob> job = slurm_job();
     if (job) seconds = seconds_to_job_end(*job);
-    if (!job) log_info("no time limit: this is no Slurm job, and training.time_limit is not set");
+    if (!job)
+      log_info("no time limit: this is not a Slurm job, and training.time_limit is not set");
   }
   if (!seconds) return train::take_request;
   const double ahead = spec.stop_before_time_limit.value_or(0);

@@ -13,7 +13,7 @@ namespace halfstep::app {
 /// The job described by Slurm's variables; nothing outside of a job.
 std::optional<report::SlurmJob> slurm_job();
 
-/// The number of the signal that asks a run to save and leave.
+/// The number of the signal that requests a run to save and exit.
 int signal_number(config::SlurmSignal signal);
 
 /// Where `slurm.requeue` is self, asks Slurm to requeue the job (`scontrol requeue ID`); by default
@@ -21,8 +21,8 @@ int signal_number(config::SlurmSignal signal);
 /// refuses.
 void requeue(const config::SlurmSpec& spec, const std::optional<report::SlurmJob>& job);
 
-/// The requests of signals, and one to leave before the time limit of the config or of the Slurm
-/// job, as training.time_limit and training.stop_before_time_limit say. Tells the limit of a job,
+/// The requests of signals, and one to stop before the time limit of the config or of the Slurm
+/// job, as training.time_limit and training.stop_before_time_limit say. Logs the limit of a job,
 /// and warns where it cannot be found. Of several ranks one calls it, since each call may ask
 /// Slurm's controller. Errors: UserError(config) where no time is left before training is to end.
 std::function<train::Request()> requests_within_limit(const config::TrainingSpec& spec);

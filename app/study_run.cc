@@ -21,10 +21,10 @@ namespace halfstep::app {
 void StudyDisplay::on_session(const std::string&, train::Session& session) {
   std::vector<config::Warning> fresh;
   for (const config::Warning& warning : session.warnings()) {
-    const bool told = std::ranges::any_of(warned_, [&](const config::Warning& w) {
+    const bool reported = std::ranges::any_of(warned_, [&](const config::Warning& w) {
       return w.code == warning.code && w.message == warning.message;
     });
-    if (!told) fresh.push_back(warning);
+    if (!reported) fresh.push_back(warning);
   }
   warned_.insert(warned_.end(), fresh.begin(), fresh.end());
   print_warnings(fresh);
@@ -33,9 +33,9 @@ void StudyDisplay::on_session(const std::string&, train::Session& session) {
 void StudyDisplay::on_progress(const study::StudyProgress& progress) {
   if (style_ == ProgressStyle::none) return;
   pace_.update(progress.done, progress.total);
-  const bool begins = style_ == ProgressStyle::lines && progress.round > told_;
+  const bool begins = style_ == ProgressStyle::lines && progress.round > reported_;
   if (!begins && !timer_.due()) return;
-  told_ = progress.round;
+  reported_ = progress.round;
   timer_.shown();
   const std::optional<double> left = pace_.seconds_left();
   std::vector<ProgressField> fields{
@@ -53,25 +53,25 @@ void StudyDisplay::on_progress(const study::StudyProgress& progress) {
 
 void StudyDisplay::on_run(const report::ComparedRunBlock& run) {
   if (style_ == ProgressStyle::none) return;
-  const report::RunParts parts = report::run_parts(run, metric_);
-  show_line({{parts.run, 0},
-             {parts.steps, 4},
-             {parts.step_time, 3},
-             {parts.metric, 1},
-             {parts.skipped, 2},
-             {parts.status, 0}});
+  const report::RunCells cells = report::run_cells(run, metric_);
+  show_line({{cells.run, 0},
+             {cells.steps, 4},
+             {cells.step_time, 3},
+             {cells.metric, 1},
+             {cells.skipped, 2},
+             {cells.status, 0}});
 }
 
 std::optional<report::RunDirectory> study_directory(const RunOptions& options,
                                                     const config::RunSpec& spec,
                                                     KeepStudy keep) {
   if (keep == KeepStudy::never) return std::nullopt;
-  if (keep == KeepStudy::as_asked && options.run_dir.empty()) return std::nullopt;
+  if (keep == KeepStudy::as_requested && options.run_dir.empty()) return std::nullopt;
   report::RunDirectory directory(options.run_dir, spec);
   if (directory.occupied()) {
     throw UserError(ErrorKind::config,
                     {"--run-dir", 0, 0, ""},
-                    fmt::format("{} holds a run already", directory.path()));
+                    fmt::format("{} already contains a run", directory.path()));
   }
   return directory;
 }
@@ -83,7 +83,7 @@ report::RunInfo run_info(std::vector<std::string> configs,
   run.started_at = utc_now();
   run.directory = directory ? directory->path() : "";
   run.overrides = std::move(overrides);
-  run.command = command_words();
+  run.command = command_line();
   run.configs = std::move(configs);
   run.id = Hasher().add(run.started_at).add(run.directory).add(host_name()).hex().substr(0, 12);
   return run;

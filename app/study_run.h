@@ -34,13 +34,13 @@ class StudyDisplay final : public study::StudyObserver {
   std::string round_;
   std::string metric_;
   std::vector<config::Warning> warned_;  ///< warnings printed
-  std::int64_t told_ = 0;                ///< rounds reported
+  std::int64_t reported_ = 0;            ///< rounds reported
 };
 
 /// The directory for the report of a study.
 enum class KeepStudy {
-  as_asked,    ///< --run-dir, if given
-  by_default,  ///< --run-dir; default: a new directory, as for a training run
+  as_requested,  ///< --run-dir, if given
+  by_default,    ///< --run-dir; default: a new directory, as for a training run
   never
 };
 
@@ -50,7 +50,7 @@ std::optional<report::RunDirectory> study_directory(const RunOptions& options,
                                                     const config::RunSpec& spec,
                                                     KeepStudy keep);
 
-/// The facts of a run that starts now. `configs` are the texts of the config files.
+/// Describes a run that starts now. `configs` are the texts of the config files.
 report::RunInfo run_info(std::vector<std::string> configs,
                          std::vector<std::string> overrides,
                          const std::optional<report::RunDirectory>& directory);

@@ -123,17 +123,17 @@ void print_summary(const report::TrainReport& report, const std::string& report_
   print_line("report: {}", report_path);
 }
 
-/// Whether the run's report says how it ended. That of a run killed between its last checkpoint and
-/// its report does not, and a run may have none that can be read.
+/// Whether the run's report has a final status: not if the run was killed between its last
+/// checkpoint and its report, or has no readable report.
 bool is_final(const report::RunDirectory& directory) {
   const auto report = own_report(directory);
   return report && report::ending_named(report->status).state != report::RunState::interrupted;
 }
 
 /// Says why the run ended, where its report does.
-void say_ending(const report::TrainReport& report,
-                const std::string& prefix,
-                const std::string& remedy) {
+void print_ending(const report::TrainReport& report,
+                  const std::string& prefix,
+                  const std::string& remedy) {
   if (report.message.empty()) return;
   const bool failed = report.exit_code == static_cast<int>(ErrorKind::numerics) ||
                       report.exit_code == static_cast<int>(ErrorKind::target) ||
@@ -155,11 +155,11 @@ int print_again(const report::RunDirectory& directory, const config::RunSpec& sp
         was ? "with the target " + *was : "without a target",
         *spec.training.target);
   }
-  say_ending(report,
-             directory.path() + ": ",
-             report::ending_named(report.status).state == report::RunState::failed
-                 ? "; a run that diverged does not go on: begin one with other settings"
-                 : "");
+  print_ending(report,
+               directory.path() + ": ",
+               report::ending_named(report.status).state == report::RunState::failed
+                   ? "; a run that diverged cannot be continued: start one with other settings"
+                   : "");
   if (json) {
     fmt::print("{}", read_file(path));
   } else {
@@ -215,15 +215,15 @@ void claim(const RunOptions& options,
   if (!flags.dry_run) {
     const report::RunDirectory& claimed =
         start.directory.emplace(resume.run_dir.empty() ? options.run_dir : resume.run_dir, spec);
-    if (claimed.occupied() && !resume.asked) {
+    if (claimed.occupied() && !resume.requested) {
       throw UserError(ErrorKind::config,
                       {"--run-dir", 0, 0, ""},
-                      fmt::format("{} holds a run already", claimed.path()),
-                      "--resume auto goes on with it");
+                      fmt::format("{} already contains a run", claimed.path()),
+                      "--resume auto continues it");
     }
     // Another process may have written to the directory before it was locked.
     if (!resume.run_dir.empty()) resume = find_resume(options, flags.resume, spec.name);
-    if (resume.asked && resume.checkpoint.empty()) {
+    if (resume.requested && resume.checkpoint.empty()) {
       log_info("{}: no checkpoint yet, so training starts at its beginning", claimed.path());
     }
   }
@@ -291,12 +291,12 @@ int train_and_report(const RunOptions& options,
   train_options.directory = [&] { return directory.path(); };
   train_options.changed = start.changed;
   train_options.numerics = true;
-  std::optional<train::Trainer> made;
+  std::optional<train::Trainer> trainer_storage;
   ranks.together([&] {
     train_options.requests = requests_within_limit(spec.training);
-    made.emplace(session, train_options, observer);
+    trainer_storage.emplace(session, train_options, observer);
   });
-  train::Trainer& trainer = *made;
+  train::Trainer& trainer = *trainer_storage;
   const bool ended = trainer.done() && is_final(directory);
   ranks.from_first(ended ? "ended" : "");
   if (ended) {
@@ -330,16 +330,16 @@ int train_and_report(const RunOptions& options,
   // a launcher ends all others.
   struct Closing {
     const Ranks& ranks;
-    bool whole;
+    bool with_ranks;
     ~Closing() {
-      if (whole) ranks.close();
+      if (with_ranks) ranks.close();
     }
   } const closing{ranks, run.ranks.has_value()};
   const report::TrainReport report = report::train_report(session, result, run, false);
   directory.write_report(report);
   // The warnings known before training were printed before its first step.
-  tell_warnings(std::span(result.warnings).subspan(trainer.warnings().size()));
-  say_ending(report, "", "");
+  log_warnings(std::span(result.warnings).subspan(trainer.warnings().size()));
+  print_ending(report, "", "");
   if (result.status == train::Status::preempted) requeue(spec.slurm, run.slurm);
   if (options.json) {
     fmt::print("{}", report::dump(to_json(report)));
@@ -376,7 +376,7 @@ int train_among(const RunOptions& options, const TrainFlags& flags, const Ranks&
     ranks.together([&] { backend::cuda::join_ranks(device, ranks.communicator()); });
   }
   if (ranks.speaks()) print_warnings(session.warnings());
-  if (ranks.speaks()) say_device(device);
+  if (ranks.speaks()) print_device(device);
   if (!ranks.alone()) {
     log_info("{} ranks by {}: {}",
              ranks.hosts().size(),

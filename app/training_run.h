@@ -21,7 +21,7 @@ struct ResumeFlags {
 };
 
 struct Resume {
-  bool asked = false;
+  bool requested = false;
   std::string checkpoint;               ///< "" for a run that starts at its beginning
   std::string run_dir;                  ///< the run directory, "" by default
   std::vector<std::string> warnings{};  ///< of checkpoints that were passed over, not yet printed

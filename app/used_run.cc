@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Keys that change the function that given weights compute.
+/// Keys that change the function that the weights compute.
 constexpr std::array<std::string_view, 10> k_model_keys{"model",
                                                         "loss",
                                                         "data.scale",
@@ -41,7 +41,7 @@ std::optional<std::string> run_directory(const std::string& path) {
   if (error) return std::nullopt;
   for (int level = 0; level < 4 && !folder.empty(); ++level) {
     if (fs::is_regular_file(folder / report::k_resolved_config_file, error)) {
-      // The path as given, if it is the directory itself.
+      // The path itself, if it is the directory itself.
       return level == 0 ? path : folder.string();
     }
     folder = folder.parent_path();
@@ -51,9 +51,9 @@ std::optional<std::string> run_directory(const std::string& path) {
 
 /// The settings below one of `keys` whose values differ between two configs.
 std::vector<config::Difference> differences(const config::RunSpec& run,
-                                            const config::RunSpec& given,
+                                            const config::RunSpec& spec,
                                             std::span<const std::string_view> keys) {
-  std::vector<config::Difference> found = config::differences(run, given);
+  std::vector<config::Difference> found = config::differences(run, spec);
   std::erase_if(found, [&](const config::Difference& d) {
     return std::ranges::none_of(keys,
                                 [&](std::string_view key) { return config::within(d.path, key); });
@@ -61,15 +61,15 @@ std::vector<config::Difference> differences(const config::RunSpec& run,
   return found;
 }
 
-void check_against_run(const config::RunSpec& given, const std::string& directory) {
+void check_against_run(const config::RunSpec& spec, const std::string& directory) {
   const config::RunSpec run = report::read_run_spec(directory);
   Diagnostics diagnostics;
-  for (const config::Difference& d : differences(run, given, k_model_keys)) {
-    // The run refused images of another conversion: to accept them changes none of its results.
+  for (const config::Difference& d : differences(run, spec, k_model_keys)) {
+    // The run refused images of another size: to accept them changes none of its results.
     const bool takes_more = (d.path == "data.resize" && d.before == "none") ||
                             (d.path == "data.channels" && d.before == "null");
     if (takes_more) continue;
-    Where where = given.where(d.path);
+    Where where = spec.where(d.path);
     diagnostics.error(where,
                       fmt::format("is {}, but the run {} has {}", d.after, directory, d.before),
                       where.file.empty() ? "the config leaves it to its default" : "");
@@ -77,8 +77,8 @@ void check_against_run(const config::RunSpec& given, const std::string& director
   diagnostics.throw_if_any();
   constexpr std::array<std::string_view, 1> k_precision{"precision"};
   std::vector<config::Warning> warnings;
-  for (const config::Difference& d : differences(run, given, k_precision)) {
-    const Where where = given.where(d.path);
+  for (const config::Difference& d : differences(run, spec, k_precision)) {
+    const Where where = spec.where(d.path);
     // Positions without a line are flags and settings.
     if (where.line == 0 && !where.file.empty()) continue;
     warnings.push_back(
@@ -131,9 +131,9 @@ UsedRun load_used_run(const RunOptions& options, const std::string& checkpoint) 
     if (!directory) {
       throw UserError(ErrorKind::data,
                       {named, 0, 0, ""},
-                      fmt::format("belongs to no run: no {} is in it or above it",
+                      fmt::format("does not belong to a run: no {} is in it or above it",
                                   report::k_resolved_config_file),
-                      "give the config beside it");
+                      "give the config as well");
     }
     files.configs.push_back((fs::path(*directory) / report::k_resolved_config_file).string());
   }

@@ -27,10 +27,10 @@ void refuse_warnings(const std::vector<config::Warning>& warnings) {
 
 void print_warnings(const std::vector<config::Warning>& warnings) {
   refuse_warnings(warnings);
-  tell_warnings(warnings);
+  log_warnings(warnings);
 }
 
-void tell_warnings(std::span<const config::Warning> warnings) {
+void log_warnings(std::span<const config::Warning> warnings) {
   for (const config::Warning& w : warnings) {
     const std::string where = to_string(w.where);
     log_warning("{} {}{}{}", w.code, where, where.empty() ? "" : ": ", w.message);

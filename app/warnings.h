@@ -15,7 +15,7 @@ void treat_warnings_as_errors(bool strict);
 void refuse_warnings(const std::vector<config::Warning>& warnings);
 
 /// Prints each warning to stderr, with --strict too: a run that has ended cannot be refused.
-void tell_warnings(std::span<const config::Warning> warnings);
+void log_warnings(std::span<const config::Warning> warnings);
 
 /// Prints each warning to stderr. Errors: as refuse_warnings.
 void print_warnings(const std::vector<config::Warning>& warnings);

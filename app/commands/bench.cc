@@ -42,7 +42,7 @@ data::Dataset bench_data(const LoadedConfig& loaded, bool synthetic, bool device
     print_warnings({config::warning(
         config::k_random_samples,
         spec.where("data"),
-        "the data are not here; measuring on random samples of the model's shapes")});
+        "the data is not available; measuring on random samples of the model's shapes")});
   }
   const double share = 1 - spec.data.validation_split;
   const std::int64_t batch = spec.training.batch_size;
@@ -63,7 +63,7 @@ int bench(const BenchFlags& state) {
   options.profile = state.profile;
   if (state.policies) {
     refuse_precision_flags(state.run, "--policies");
-    for (const std::string& word : study::policy_words(*state.policies, "--policies")) {
+    for (const std::string& word : study::split_policies(*state.policies, "--policies")) {
       options.variants.push_back(study::make_variant(loaded.spec, word, "--policies"));
     }
   } else {
@@ -71,14 +71,14 @@ int bench(const BenchFlags& state) {
     options.variants.push_back({rewrite ? "rewrite" : loaded.spec.precision.policy, loaded.spec});
   }
   std::optional<report::RunDirectory> directory =
-      study_directory(state.run, loaded.spec, KeepStudy::as_asked);
+      study_directory(state.run, loaded.spec, KeepStudy::as_requested);
 
   const backend::Backend device = open_device(loaded.spec);
   const data::Dataset dataset = bench_data(loaded, state.synthetic, device.device != nullptr);
   check_warnings(state.run, options.variants, dataset, device);
   const report::RunInfo run = run_info(loaded.texts, loaded.overrides, directory);
   const report::Context context = report::context(device);
-  say_device(device);
+  print_device(device);
   if (directory) directory->begin(loaded.spec, run, context, false);
   if (directory) keep_messages(directory->file(report::k_log_file));
 

@@ -58,7 +58,7 @@ void choose_policies(const CompareFlags& state,
   std::string flag = "--policies";
   if (state.policies) {
     refuse_precision_flags(state.run, flag);
-    words = study::policy_words(*state.policies, flag);
+    words = study::split_policies(*state.policies, flag);
   } else if (state.run.policy) {
     flag = "--policy";
     words = {*state.run.policy};
@@ -84,7 +84,7 @@ study::Shard array_shard() {
     const std::optional<std::int64_t> value = environment_number(name);
     if (!value) {
       fail("--array",
-           fmt::format("this is no task of a Slurm array: {} is not set", name),
+           fmt::format("this is not a task of a Slurm array: {} is not set", name),
            "sbatch --array=0-8, or --shard K/N without Slurm");
     }
     return *value;
@@ -96,7 +96,7 @@ study::Shard array_shard() {
   return study::parse_shard(fmt::format("{}/{}", index, count), "--array");
 }
 
-std::optional<study::Shard> asked_shard(const CompareFlags& state) {
+std::optional<study::Shard> requested_shard(const CompareFlags& state) {
   if (state.shard.empty() && !state.array) return std::nullopt;
   const std::string flag = state.array ? "--array" : "--shard";
   if (state.array && !state.shard.empty()) fail("--array", "excludes --shard");
@@ -114,7 +114,7 @@ int train_one_shard(const CompareFlags& state,
                     study::CompareOptions& options,
                     const data::Dataset& dataset,
                     const backend::Backend& device) {
-  say_device(device);
+  print_device(device);
   StudyDisplay display(
       progress_options(state.run), "round", study::plan_of(options, dataset).headline);
   options.requests = requests_within_limit(loaded.spec.training);
@@ -130,13 +130,13 @@ int train_one_shard(const CompareFlags& state,
                          display);
   clear_progress();
   if (status != train::Status::completed)
-    log_info("asked to leave: the runs under way are dropped");
+    log_info("stopped on request: unfinished runs are discarded");
   return report::ending_named(report::name(status)).study[0];
 }
 
 int compare_policies(const CompareFlags& state) {
   require_alone("compare");
-  const std::optional<study::Shard> shard = asked_shard(state);
+  const std::optional<study::Shard> shard = requested_shard(state);
   study::CompareOptions options;
   options.seeds = state.seeds;
   Diagnostics diagnostics;
@@ -144,14 +144,15 @@ int compare_policies(const CompareFlags& state) {
   study::collect_problems(diagnostics, [&] { options.gates = study::parse_gates(state.fail_if); });
   diagnostics.throw_if_any();
   // The variants select policy and rewrite: those of the config are ignored, except for its rewrite
-  // where nothing else is asked for.
+  // where nothing else is requested.
   RunOptions given = state.run;
   if (given.policy && given.rewrite == "auto") fail("--policy", "excludes --rewrite auto");
   given.policy.reset();
   if (given.rewrite == "auto") given.policy = "float32";
   const LoadedConfig loaded = load_config(given);
   if (loaded.spec.seed > std::numeric_limits<std::int64_t>::max() - state.seeds) {
-    fail("--seeds", fmt::format("there are no {} seeds from {} on", state.seeds, loaded.spec.seed));
+    fail("--seeds",
+         fmt::format("there are fewer than {} seeds from {} on", state.seeds, loaded.spec.seed));
   }
   choose_policies(state, loaded.spec, options);
   if (state.no_run_dir && run_dir_named(state))
@@ -167,7 +168,7 @@ int compare_policies(const CompareFlags& state) {
   if (shard) return train_one_shard(state, *shard, loaded, options, dataset, device);
   const report::RunInfo run = run_info(loaded.texts, loaded.overrides, directory);
   const report::Context context = report::context(device);
-  say_device(device);
+  print_device(device);
   if (directory) directory->begin(loaded.spec, run, context, false);
   if (directory) keep_messages(directory->file(report::k_log_file));
 
@@ -201,7 +202,7 @@ void refuse_training_flags(const CompareFlags& state) {
   for (const std::string& flag : state.given) {
     const bool from_environment = flag == "--run-dir" && !run_dir_named(state);
     if (contains(k_fitting, flag) || from_environment) continue;
-    diagnostics.error({flag, 0, 0, ""}, "means nothing for finished runs");
+    diagnostics.error({flag, 0, 0, ""}, "does not apply to finished runs");
   }
   diagnostics.throw_if_any();
 }
@@ -243,11 +244,11 @@ int compare_finished(const CompareFlags& state, const std::vector<std::string>& 
   options.baseline = state.baseline.value_or(options.policies.front());
   if (!contains(options.policies, options.baseline)) {
     fail("--baseline",
-         fmt::format("no run is called '{}'", options.baseline),
+         fmt::format("no run is named '{}'", options.baseline),
          did_you_mean(options.baseline, options.policies));
   }
   options.metrics = common_metrics(finished);
-  // As where policies are trained: other metrics have units and directions of their own.
+  // As for trained policies: other metrics differ in unit and direction.
   options.headline = "train_loss";
   for (const char* metric :
        {"train_accuracy", "val_loss", "val_accuracy", "test_loss", "test_accuracy"}) {

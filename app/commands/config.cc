@@ -192,8 +192,7 @@ std::function<int()> declare_config(CLI::App& command) {
   };
   const auto state = std::make_shared<State>();
   command.require_subcommand(1);
-  CLI::App* check_command =
-      command.add_subcommand("check", "say everything that is wrong with a config");
+  CLI::App* check_command = command.add_subcommand("check", "report every problem of a config");
   declare(*check_command, state->check, {.training = true, .numerics = true, .strict = true});
   CLI::App* show_command =
       command.add_subcommand("show", "the config with defaults and overrides, as YAML");

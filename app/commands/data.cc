@@ -59,7 +59,7 @@ std::string layout_text(const data::Dataset& set) {
   if (stored_layout(set) == data::Layout::nhwc) return "stored as nhwc";
   if (set.layout) return "";
   if (set.sample_shape.rank() != 3 || set.sample_shape.back() == 1) return "";
-  return "layout does not show: say --layout nhwc or nchw";
+  return "layout is ambiguous: use --layout nhwc or nchw";
 }
 
 void print_columns(const std::vector<data::ColumnEncoding>& columns) {
@@ -79,7 +79,7 @@ config::TextSpec text_spec(const std::string& tokens) {
   return {.length = 64, .tokens = kind.value_or(config::TextTokens::character)};
 }
 
-/// The vocabulary, and how the text begins.
+/// Prints the vocabulary and the beginning of the text.
 void print_text(const data::Dataset& set) {
   constexpr std::size_t k_max_bytes = 200;
   const data::TextVocabulary& vocabulary = *set.text;
@@ -119,7 +119,7 @@ void refuse_unless(bool fitting,
   if (fitting || value.empty()) return;
   throw UserError(ErrorKind::config,
                   {flag, 0, 0, ""},
-                  fmt::format("means nothing for {}",
+                  fmt::format("does not apply to {}",
                               options.format.empty() ? "a data set that is known by its name"
                                                      : "the format " + options.format));
 }
@@ -134,7 +134,7 @@ data::Dataset described(const Info& flags) {
                                       std::pair("--tokens", &flags.tokens)}) {
       if (value->empty()) continue;
       throw UserError(
-          ErrorKind::config, {flag, 0, 0, ""}, "is for a path; a config says it itself");
+          ErrorKind::config, {flag, 0, 0, ""}, "is for a path; a config sets it itself");
     }
     RunOptions options;
     options.configs = {flags.name};
@@ -213,10 +213,11 @@ void print_samples(const data::Dataset& set) {
     for (std::size_t k = 0; k < set.outputs.size(); ++k) {
       const data::LabelSpec& part = set.outputs[k];
       if (part.absent) continue;
-      const Tensor own = data::labels_of(train.labels.view(), set.outputs, k);
+      const Tensor labels = data::labels_of(train.labels.view(), set.outputs, k);
       const std::int64_t count = part.shape.elements();
-      const std::string text = part.shape.rank() == 0 ? " " + label_text(own, i, part.class_names)
-                                                      : beginning(own, i * count, count);
+      const std::string text = part.shape.rank() == 0
+                                   ? " " + label_text(labels, i, part.class_names)
+                                   : beginning(labels, i * count, count);
       label += fmt::format("{}{}{}", label.empty() ? "" : "  ", part.name, text);
     }
     if (set.outputs.empty() && train.labels.shape().rank() == 1) {
@@ -229,7 +230,7 @@ void print_samples(const data::Dataset& set) {
 /// Statistics of images that differ in size or channels from a sample.
 void print_forms(const data::ImageFolderStats& forms, const Shape& sample) {
   if (forms.resized > 0) {
-    print_line("resized: {} images, as sizes are {} to {} x {} to {} pixels (data.resize)",
+    print_line("resized: {} images, as their sizes are {} to {} x {} to {} pixels (data.resize)",
                forms.resized,
                forms.min_height,
                forms.max_height,
@@ -244,7 +245,7 @@ void print_forms(const data::ImageFolderStats& forms, const Shape& sample) {
   }
 }
 
-/// Longer lists of classes are left out.
+/// Longer lists of classes are omitted.
 constexpr std::size_t k_max_names = 20;
 
 int info(const Info& flags) {
@@ -325,7 +326,7 @@ int info(const Info& flags) {
   print_line("from {}", set.source);
   if (set.image_stats) print_forms(*set.image_stats, set.sample_shape);
   if (set.skipped_samples > 0)
-    print_line("left out: {} samples that cannot be read", set.skipped_samples);
+    print_line("skipped: {} samples that cannot be read", set.skipped_samples);
   if (const std::string layout = layout_text(set); !layout.empty()) fmt::print("{}\n", layout);
   const bool lists_classes = !set.class_names.empty() && !set.predicts_tokens();
   if (lists_classes && set.class_names.size() <= k_max_names) {
@@ -407,14 +408,14 @@ std::function<int()> declare_data(CLI::App& command) {
       ->check(CLI::IsMember({"byte", "character", "word"}));
   info_command->add_option("--sheet",
                            info_flags->sheet,
-                           "write a PNG of the first samples of each class, a class a line");
+                           "write a PNG of the first samples of each class, one row per class");
   info_command->add_flag("--json", info_flags->json, "print JSON");
   CLI::App* synth_command = command.add_subcommand("synth", "write generated digits as IDX files");
   synth_command->add_option("--out", synth_flags->out, "folder")->required();
   add_integer(*synth_command, "--seed", synth_flags->seed, {}, "of the generator");
-  add_integer(*synth_command, "--samples", synth_flags->samples, {.least = 1}, "training images");
+  add_integer(*synth_command, "--samples", synth_flags->samples, {.min = 1}, "training images");
   add_integer(
-      *synth_command, "--test-samples", synth_flags->test_samples, {.least = 1}, "test images");
+      *synth_command, "--test-samples", synth_flags->test_samples, {.min = 1}, "test images");
   return [=] { return info_command->parsed() ? info(*info_flags) : synth(*synth_flags); };
 }
 

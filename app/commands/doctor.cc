@@ -29,7 +29,7 @@ namespace {
 struct Probe {
   DType dtype = DType::float32;
   bool ok = false;
-  bool refused = false;  ///< no kernel on this device, which is no fault of the machine
+  bool refused = false;  ///< the device has no kernel for the dtype; not an error
   std::string kernel;
   std::string caveat;
 };
@@ -82,7 +82,7 @@ struct Findings {
   std::vector<report::DtypeProbe> probes;
 
   template <class... Args>
-  void say(fmt::format_string<Args...> text, Args&&... args) {
+  void append(fmt::format_string<Args...> text, Args&&... args) {
     page += fmt::format(text, std::forward<Args>(args)...);
   }
 };
@@ -92,24 +92,24 @@ void try_dtypes(const backend::Backend& device, Findings& found) {
     const Probe result = probe(device, dtype);
     const std::string note = caveat(result, device);
     found.all_ok = found.all_ok && (result.ok || result.refused);
-    found.say("      {:<9} {:<6} {}{}\n",
-              name(dtype),
-              result.ok        ? "ok"
-              : result.refused ? "none"
-                               : "FAILED",
-              result.kernel,
-              note.empty() ? "" : "; " + note);
+    found.append("      {:<9} {:<6} {}{}\n",
+                 name(dtype),
+                 result.ok        ? "ok"
+                 : result.refused ? "none"
+                                  : "FAILED",
+                 result.kernel,
+                 note.empty() ? "" : "; " + note);
     found.probes.push_back({device.name, std::string(name(dtype)), result.ok, result.kernel, note});
   }
 }
 
-/// The median time of a sum of `count` float32 numbers over all ranks, in seconds.
-double sum_seconds(comm::Communicator& ranks, std::int64_t count, int repeats) {
+/// The median time of an all-reduce of `count` float32 values, in seconds.
+double all_reduce_seconds(comm::Communicator& ranks, std::int64_t count, int repeats) {
   using Clock = std::chrono::steady_clock;
   constexpr int k_warm_up = 2;
   const std::int64_t padded = comm::padded_count(count, ranks.size());
-  std::vector<float> numbers(static_cast<std::size_t>(padded));
-  std::byte* buffer = reinterpret_cast<std::byte*>(numbers.data());
+  std::vector<float> values(static_cast<std::size_t>(padded));
+  std::byte* buffer = reinterpret_cast<std::byte*>(values.data());
   const auto sum = ranks.collective(count, DType::float32, comm::CollectiveKind::all_reduce);
   std::vector<double> seconds;
   for (int i = -k_warm_up; i < repeats; ++i) {
@@ -122,7 +122,7 @@ double sum_seconds(comm::Communicator& ranks, std::int64_t count, int repeats) {
 }
 
 /// The ranks of the launch, all of which call it; nothing where this process was started alone.
-std::optional<report::RanksProbe> probe_ranks(const Ranks& all, const report::RankGroup& own) {
+std::optional<report::RanksProbe> probe_ranks(const Ranks& all, const report::RankGroup& local) {
   if (all.alone()) return std::nullopt;
   constexpr std::int64_t k_large = std::int64_t{4} << 20;
   comm::Communicator& ranks = *all.communicator();
@@ -130,7 +130,7 @@ std::optional<report::RanksProbe> probe_ranks(const Ranks& all, const report::Ra
   found.launcher = launch_of_process().launcher;
   found.thread_level = ranks.transport().threads;
   found.count = ranks.size();
-  for (const std::string& text : ranks.gather(to_json(own).dump())) {
+  for (const std::string& text : ranks.gather(to_json(local).dump())) {
     report::RankGroup group;
     std::vector<Violation> violations;
     read_json(Json::parse(text), field_ref(group), violations, {});
@@ -146,34 +146,36 @@ std::optional<report::RanksProbe> probe_ranks(const Ranks& all, const report::Ra
       ++same->ranks;
     }
   }
-  found.small_sum_seconds = sum_seconds(ranks, 1, 200);
-  found.large_sum_seconds = sum_seconds(ranks, k_large, 10);
+  found.small_sum_seconds = all_reduce_seconds(ranks, 1, 200);
+  found.large_sum_seconds = all_reduce_seconds(ranks, k_large, 10);
   const std::int64_t sent =
       comm::sent_bytes(comm::CollectiveKind::all_reduce, 4 * k_large, ranks.size());
   found.sent_bytes_per_second = static_cast<double>(sent) / found.large_sum_seconds;
   return found;
 }
 
-void say_ranks(const report::RanksProbe& ranks, Findings& found) {
-  found.say("ranks {} by {}, thread level {}\n", ranks.count, ranks.launcher, ranks.thread_level);
+void print_ranks(const report::RanksProbe& ranks, Findings& found) {
+  found.append(
+      "ranks {} by {}, thread level {}\n", ranks.count, ranks.launcher, ranks.thread_level);
   for (const report::RankGroup& group : ranks.groups) {
-    found.say("      {}: {} rank{} of {} thread{}, {}, {}\n",
-              group.host,
-              group.ranks,
-              group.ranks == 1 ? "" : "s",
-              group.threads,
-              group.threads == 1 ? "" : "s",
-              group.cpu,
-              group.isa);
+    found.append("      {}: {} rank{} of {} thread{}, {}, {}\n",
+                 group.host,
+                 group.ranks,
+                 group.ranks == 1 ? "" : "s",
+                 group.threads,
+                 group.threads == 1 ? "" : "s",
+                 group.cpu,
+                 group.isa);
     if (group.isa == ranks.groups.front().isa) continue;
     found.all_ok = false;
-    found.say(
+    found.append(
         "      {} and {} do not train together; HALFSTEP_MAX_ISA limits all ranks to one set\n",
         group.isa,
         ranks.groups.front().isa);
   }
-  found.say(
-      "      a sum of 4 bytes takes {:.1f} us, of 16 MiB {:.1f} ms: {:.2f} GB/s sent by each\n",
+  found.append(
+      "      an all-reduce of 4 bytes takes {:.1f} us, of 16 MiB {:.1f} ms: {:.2f} GB/s sent by "
+      "each\n",
       1e6 * ranks.small_sum_seconds,
       1e3 * ranks.large_sum_seconds,
       1e-9 * ranks.sent_bytes_per_second);
@@ -192,27 +194,28 @@ cuda::Detection look(const cuda::PluginSearch& search) {
 /// From compute capability 8.0 on, float32 matmuls may use TensorFloat-32.
 constexpr int k_tf32_capability = 80;
 
-void say_cuda(const cuda::Detection& cuda, Findings& found) {
+void print_cuda(const cuda::Detection& cuda, Findings& found) {
   const auto or_none = [](const std::string& version) {
     return version.empty() ? "none" : version;
   };
   if (cuda.unavailable) {
     const std::string& remedy = cuda.unavailable->remedy;
-    found.say("cuda  none: {}{}\n", cuda.unavailable->reason, remedy.empty() ? "" : "; " + remedy);
+    found.append(
+        "cuda  none: {}{}\n", cuda.unavailable->reason, remedy.empty() ? "" : "; " + remedy);
   } else {
-    found.say("cuda  {} ({})\n", cuda.plugin, cuda.flavour);
+    found.append("cuda  {} ({})\n", cuda.plugin, cuda.flavour);
   }
   if (!cuda.plugin.empty()) {
-    found.say("      driver {}  runtime {}  cuBLAS {}  cuDNN {}  NCCL {}\n",
-              or_none(cuda.driver),
-              or_none(cuda.runtime),
-              or_none(cuda.cublas),
-              or_none(cuda.cudnn),
-              cuda.nccl.empty() ? "not found" : cuda.nccl);
+    found.append("      driver {}  runtime {}  cuBLAS {}  cuDNN {}  NCCL {}\n",
+                 or_none(cuda.driver),
+                 or_none(cuda.runtime),
+                 or_none(cuda.cublas),
+                 or_none(cuda.cudnn),
+                 cuda.nccl.empty() ? "not found" : cuda.nccl);
   }
   for (std::size_t i = 0; i < cuda.devices.size(); ++i) {
     const cuda::GpuInfo& gpu = cuda.devices[i];
-    found.say(
+    found.append(
         "      cuda:{} {}, compute capability {}.{}, {:.1f} GiB, {} multiprocessors, TF32 {}\n",
         i,
         gpu.name,
@@ -246,7 +249,7 @@ report::CudaBlock cuda_block(const cuda::Detection& cuda) {
   return block;
 }
 
-/// The index of the GPU that --device asks for; nothing without it.
+/// The index of the GPU that --device requests; nothing without it.
 std::optional<std::size_t> wanted_gpu(const std::string& device) {
   if (device.empty()) return std::nullopt;
   const Where where{"--device", 0, 0, ""};
@@ -259,7 +262,7 @@ std::optional<std::size_t> wanted_gpu(const std::string& device) {
   if (wanted.kind != config::DeviceKind::cuda) {
     throw UserError(ErrorKind::config,
                     where,
-                    fmt::format("'{}' is no GPU", device),
+                    fmt::format("'{}' is not a GPU", device),
                     "cuda, or cuda:1 for the second one; the CPU is always tried");
   }
   return static_cast<std::size_t>(wanted.index);
@@ -278,18 +281,19 @@ int doctor(bool json, const std::string& device) {
   if (!ranks.speaks()) return 0;
   Findings found;
   const std::vector<std::string> sets = backend::isa_names(cpu.capabilities);
-  found.say("cpu   {}, {} threads, {}\n",
-            cpu_model(),
-            threads,
-            sets.empty() ? name(backend::Isa::baseline) : fmt::format("{}", fmt::join(sets, " ")));
+  found.append(
+      "cpu   {}, {} threads, {}\n",
+      cpu_model(),
+      threads,
+      sets.empty() ? name(backend::Isa::baseline) : fmt::format("{}", fmt::join(sets, " ")));
   if (const std::string_view note = backend::disabled_isa_reason(); !note.empty()) {
-    found.say("      {}\n", note);
+    found.append("      {}\n", note);
   }
   try_dtypes(cpu, found);
 
   const cuda::PluginSearch search = plugin_search();
   const cuda::Detection gpus = look(search);
-  say_cuda(gpus, found);
+  print_cuda(gpus, found);
   for (std::size_t i = 0; i < gpus.devices.size(); ++i) {
     cuda::DeviceOptions options;
     options.index = static_cast<int>(i);
@@ -298,32 +302,32 @@ int doctor(bool json, const std::string& device) {
       try_dtypes(*backend, found);
     } else if (gpu == i) {
       found.all_ok = false;
-      found.say(
+      found.append(
           "      cuda:{} cannot be used: {}\n", i, std::get<cuda::Unavailable>(opened).reason);
     }
   }
   if (gpu && *gpu >= gpus.devices.size()) {
     found.all_ok = false;
-    found.say("      there is no cuda:{}, which --device asks for\n", *gpu);
+    found.append("      cuda:{}, which --device requests, does not exist\n", *gpu);
   }
 
   const comm::MpiLibrary mpi = comm::find_mpi(mpi_options());
   if (mpi.problem.empty()) {
-    found.say("mpi   {} ({})\n", mpi.file, mpi.version);
+    found.append("mpi   {} ({})\n", mpi.file, mpi.version);
   } else {
-    found.say("mpi   none: {}; openmpi-bin has one, for runs of several ranks\n", mpi.problem);
+    found.append("mpi   none: {}; openmpi-bin has one, for runs of several ranks\n", mpi.problem);
   }
 
-  if (together) say_ranks(*together, found);
+  if (together) print_ranks(*together, found);
 
   const std::uint64_t memory = available_memory_bytes();
   const backend::OneDnnThreads onednn = backend::onednn_threads();
-  found.say("libs  oneDNN {} on {}{} ({})\nmemory {:.1f} GiB available\n",
-            backend::onednn_version(),
-            onednn.runtime,
-            onednn.count ? fmt::format(", threads: {}", *onednn.count) : "",
-            onednn.reason,
-            static_cast<double>(memory) / (1 << 30));
+  found.append("libs  oneDNN {} on {}{} ({})\nmemory {:.1f} GiB available\n",
+               backend::onednn_version(),
+               onednn.runtime,
+               onednn.count ? fmt::format(", threads: {}", *onednn.count) : "",
+               onednn.reason,
+               static_cast<double>(memory) / (1 << 30));
   if (json) {
     const report::DoctorReport report{
         report::context(cpu),

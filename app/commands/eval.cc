@@ -35,9 +35,9 @@ struct EvalFlags {
 };
 
 const data::SplitView& rows(const train::Session& session, const std::string& split) {
-  const std::array splits{std::pair("train", &session.train_rows()),
-                          std::pair("validation", &session.validation_rows()),
-                          std::pair("test", &session.test_rows())};
+  const std::array splits{std::pair("train", &session.train_split()),
+                          std::pair("validation", &session.validation_split()),
+                          std::pair("test", &session.test_split())};
   std::vector<std::string> others;
   for (const auto& [name, rows] : splits) {
     if (rows->samples() == 0) continue;
@@ -46,8 +46,8 @@ const data::SplitView& rows(const train::Session& session, const std::string& sp
   }
   throw UserError(ErrorKind::config,
                   {"--split", 0, 0, ""},
-                  fmt::format("the data has no {} samples", split),
-                  fmt::format("it has those of {}", fmt::join(others, " and ")));
+                  fmt::format("the data has no {} split", split),
+                  fmt::format("use {}", fmt::join(others, " or ")));
 }
 
 /// The arrays `predictions` and `labels`, of several outputs `predictions_<output>` and
@@ -102,7 +102,7 @@ report::EvalReport eval_report(train::Session& session,
   report.metrics = report::metrics_block(result.metrics);
   report.classes = report::classes_block(result, session.dataset().class_names);
   report.outputs = report::output_classes(result, session.dataset());
-  report.warnings = report::remarks(warnings);
+  report.warnings = report::warning_blocks(warnings);
   report.nonfinite = sanitize(field_ref(report));
   return report;
 }
@@ -160,7 +160,7 @@ int evaluate(const EvalFlags& state) {
     warnings.push_back(config::warning(config::k_nonfinite_results,
                                        {used.checkpoint, 0, 0, ""},
                                        fmt::format("{} is {}", broken->first, broken->second)));
-    tell_warnings({&warnings.back(), 1});
+    log_warnings({&warnings.back(), 1});
   }
   if (!state.predictions.empty())
     write_predictions(state.predictions, result, dataset, chosen.labels);

@@ -15,7 +15,7 @@
 #include "report/explain_text.h"
 #include "report/matrix_unit.h"
 #include "report/run_files.h"
-#include "study/policy_words.h"
+#include "study/policy_list.h"
 #include "used_run.h"
 #include "warnings.h"
 
@@ -86,8 +86,9 @@ int explain_config(const ExplainFlags& state) {
   const bool json = state.run.json || state.format == "json";
   if (state.format == "dot" && (state.run.json || !state.diff.empty() || state.passes.given())) {
     const char* other = state.run.json ? "--json" : state.diff.empty() ? "--passes" : "--diff";
-    throw UserError(
-        ErrorKind::config, {"--format", 0, 0, ""}, fmt::format("{} has no dot form", other));
+    throw UserError(ErrorKind::config,
+                    {"--format", 0, 0, ""},
+                    fmt::format("{} cannot be printed as dot", other));
   }
   if (!state.diff.empty()) {
     refuse_precision_flags(state.run, "--diff");
@@ -137,7 +138,7 @@ void refuse_config_flags(const std::vector<std::string>& given) {
   Diagnostics diagnostics;
   for (const std::string& flag : given) {
     if (contains(k_fitting, flag)) continue;
-    diagnostics.error({flag, 0, 0, ""}, "means nothing with --graph");
+    diagnostics.error({flag, 0, 0, ""}, "does not apply with --graph");
   }
   diagnostics.throw_if_any();
 }

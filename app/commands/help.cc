@@ -70,7 +70,7 @@ int list_topics(const HelpFlags& state, const std::vector<Topic>& topics) {
   const std::string hint = did_you_mean(word, known);
   throw UserError(ErrorKind::config,
                   {},
-                  fmt::format("nothing is known of '{}'", word),
+                  fmt::format("nothing is known about '{}'", word),
                   hint.empty() ? "'halfstep help' lists the topics" : hint);
 }
 

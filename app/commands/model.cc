@@ -48,7 +48,7 @@ std::map<std::string, LayerRow> layer_rows(train::Session& session) {
       row.further_outputs.push_back(to_string(outputs[i][k].shape));
     }
   }
-  for (const report::OpRow& op : report::op_rows(
+  for (const report::OpInfo& op : report::op_rows(
            session, session.plan(nn::Purpose::train, session.spec().training.batch_size))) {
     if (op.phase == "forward") rows[op.layer].flops += op.flops;
   }

@@ -76,10 +76,11 @@ struct Preparation {
 /// The arrays x_<input>, <input> or x_test_<input> of a model of several inputs, scaled.
 Tensor read_several(const std::string& path, const data::DataOptions& options) {
   if (!path.ends_with(".npz")) {
-    throw UserError(ErrorKind::data,
-                    {path, 0, 0, ""},
-                    "is no NPZ file; the model has several inputs, which are arrays of one",
-                    fmt::format("its arrays are x_{} and so on", options.inputs[0].name));
+    throw UserError(
+        ErrorKind::data,
+        {path, 0, 0, ""},
+        "is not an NPZ file, which must hold the several inputs of this model as arrays",
+        fmt::format("name its arrays x_{} and so on", options.inputs[0].name));
   }
   const data::NpzReader npz(path);
   for (const char* prefix : {"", "x_test_"}) {
@@ -107,7 +108,8 @@ Tensor read_samples(const std::string& path, const Preparation& preparation) {
     }
     const std::string kind = data::file_kind_of(path).name;
     if (!preparation.table && (kind.ends_with(" image") || kind == "text")) {
-      return data::read_image(path, preparation.image_conversion);  // which says why it is none
+      return data::read_image(path,
+                              preparation.image_conversion);  // reports why it is not an image
     }
     if (!preparation.table) return data::read_idx(path);
     return data::read_features(path, preparation.table->spec, preparation.table->encoding);
@@ -121,13 +123,13 @@ Tensor read_samples(const std::string& path, const Preparation& preparation) {
   throw UserError(
       ErrorKind::data,
       {path, 0, 0, ""},
-      fmt::format("has the arrays {}, and none is called x, images, x_test or test_images",
+      fmt::format("has the arrays {}, and none is named x, images, x_test or test_images",
                   fmt::join(names, ", ")));
 }
 
 struct InputFile {
   std::string path;
-  bool picture_of_folder = false;
+  bool from_folder = false;
 };
 
 /// The input files. In place of a folder: for a run on a text the texts in it, else the images in
@@ -138,7 +140,7 @@ std::vector<InputFile> files_of(std::vector<std::string> inputs,
   inputs.insert(inputs.end(), more.begin(), more.end());
   std::vector<InputFile> files;
   for (const std::string& input : inputs) {
-    if (!fs::is_directory(input) || preparation.table) {  // a table reads no folder, and says so
+    if (!fs::is_directory(input) || preparation.table) {  // a table reports a folder as an error
       files.push_back({input});
     } else if (preparation.text) {
       for (std::string& path : data::text_files(input)) files.push_back({std::move(path)});
@@ -211,7 +213,7 @@ std::int64_t append_samples(const std::string& path,
   }
   const bool bytes = tensor.dtype() == DType::uint8;
   if (bytes && !preparation.trained_on_bytes && !preparation.scale) {
-    log_warning("{}: holds bytes, which stand for 0 to 1; the run was trained on floats", path);
+    log_warning("{}: holds bytes, which are scaled to [0, 1]; the run was trained on floats", path);
   }
   const std::size_t first = to.size();
   to.resize(first + static_cast<std::size_t>(tensor.elements()));
@@ -230,39 +232,39 @@ std::int64_t append_samples(const std::string& path,
 }
 
 /// The samples of all files, and the file of each.
-struct Asked {
+struct PredictInput {
   data::Dataset data;
   std::vector<std::string> files;  ///< of each sample
 };
 
-Asked read_inputs(const PredictFlags& state,
-                  const Preparation& preparation,
-                  const data::Dataset& trained_on) {
-  Asked asked;
+PredictInput read_inputs(const PredictFlags& state,
+                         const Preparation& preparation,
+                         const data::Dataset& trained_on) {
+  PredictInput input;
   std::vector<float> values;
   const std::vector<InputFile> files = files_of(state.inputs, state.more_inputs, preparation);
-  for (const auto& [path, picture_of_folder] : files) {
+  for (const auto& [path, from_folder] : files) {
     try {
       const std::int64_t count = append_samples(path, preparation, values);
-      asked.files.insert(asked.files.end(), static_cast<std::size_t>(count), path);
+      input.files.insert(input.files.end(), static_cast<std::size_t>(count), path);
     } catch (const UserError& error) {
-      const bool skips = preparation.skip_bad_images && picture_of_folder;
-      const bool last = &path == &files.back().path && asked.files.empty();
+      const bool skips = preparation.skip_bad_images && from_folder;
+      const bool last = &path == &files.back().path && input.files.empty();
       if (!skips || last || error.kind() != ErrorKind::data) throw;
-      log_warning("{}: {}: left out", path, error.problems().front().message);
+      log_warning("{}: {}: skipped", path, error.problems().front().message);
     }
   }
-  std::vector<std::int64_t> dims{static_cast<std::int64_t>(asked.files.size())};
+  std::vector<std::int64_t> dims{static_cast<std::int64_t>(input.files.size())};
   const Shape& sample = trained_on.sample_shape;
   dims.insert(dims.end(), sample.begin(), sample.end());
-  asked.data.source = trained_on.source;
-  asked.data.classes = trained_on.classes;
-  asked.data.sample_shape = sample;
-  asked.data.table = trained_on.table;
-  asked.data.train.labels = Tensor(DType::int32, {dims[0]});
-  asked.data.train.images = Tensor(DType::float32, Shape(dims));
-  std::ranges::copy(values, asked.data.train.images.as<float>());
-  return asked;
+  input.data.source = trained_on.source;
+  input.data.classes = trained_on.classes;
+  input.data.sample_shape = sample;
+  input.data.table = trained_on.table;
+  input.data.train.labels = Tensor(DType::int32, {dims[0]});
+  input.data.train.images = Tensor(DType::float32, Shape(dims));
+  std::ranges::copy(values, input.data.train.images.as<float>());
+  return input;
 }
 
 std::optional<data::Cifar> cifar_of(const config::DataSpec& spec) {
@@ -285,7 +287,7 @@ void warn_of_nonfinite(const std::vector<Tensor>& outputs, const std::string& ch
       config::k_nonfinite_results,
       {checkpoint, 0, 0, ""},
       fmt::format("the outputs of {} of {} samples are not finite", broken.size(), samples));
-  tell_warnings({&warning, 1});
+  log_warnings({&warning, 1});
 }
 
 int predict(const PredictFlags& state) {
@@ -312,34 +314,34 @@ int predict(const PredictFlags& state) {
   }
   if (spec.data.text && trained_on.text) preparation.text = {*spec.data.text, *trained_on.text};
   preparation.trained_on_bytes = trained_on.train.images.dtype() == DType::uint8;
-  const Asked asked = read_inputs(state, preparation, trained_on);
+  const PredictInput input = read_inputs(state, preparation, trained_on);
 
   const backend::Backend device = open_device(spec);
-  const std::int64_t samples = asked.data.train.samples();
+  const std::int64_t samples = input.data.train.samples();
   spec.data.validation_split = 0;
   std::int64_t together = state.run.batch_size ? spec.training.batch_size : k_max_at_once;
-  // A stateful layer goes on from batch to batch then, so that their size counts.
+  // A stateful layer then carries its state from batch to batch, so the batch size matters.
   if (!state.run.batch_size && !spec.data.shuffle) {
     together = spec.training.validation_batch_size.value_or(spec.training.batch_size);
   }
   spec.training.batch_size = std::min(samples, together);
   spec.training.validation_batch_size = spec.training.batch_size;
-  train::Session session(spec, asked.data, device, nn::Purpose::predict);
+  train::Session session(spec, input.data, device, nn::Purpose::predict);
   // Training printed the others.
   for (const config::Warning& warning : session.warnings()) {
-    if (warning.code == config::k_infinite_input) tell_warnings({&warning, 1});
+    if (warning.code == config::k_infinite_input) log_warnings({&warning, 1});
   }
   train::load_weights(used.checkpoint, session.state());
-  const std::vector<Tensor> outputs = train::predict(session, asked.data.train.images.view());
+  const std::vector<Tensor> outputs = train::predict(session, input.data.train.images.view());
   warn_of_nonfinite(outputs, used.checkpoint);
 
   if (!state.output.empty()) {
     write_outputs(state.output, session.step_spec().outputs, outputs);
     if (!state.run.json) return 0;
   }
-  const bool several = asked.files.front() != asked.files.back();
+  const bool several = input.files.front() != input.files.back();
   report::PredictReport report;
-  for (std::size_t i = 0; i < asked.files.size(); ++i) {
+  for (std::size_t i = 0; i < input.files.size(); ++i) {
     report::PredictedImage image;
     std::string text;
     for (std::size_t k = 0; k < outputs.size(); ++k) {
@@ -355,11 +357,11 @@ int predict(const PredictFlags& state) {
       image.outputs->push_back({std::move(line.prediction), output.key});
     }
     if (!state.run.json) {
-      print_line("{:>6}  {}{}", i, text, several ? "  " + asked.files[i] : "");
+      print_line("{:>6}  {}{}", i, text, several ? "  " + input.files[i] : "");
       continue;
     }
     image.index = static_cast<std::int64_t>(i);
-    image.file = asked.files[i];
+    image.file = input.files[i];
     report.predictions.push_back(std::move(image));
   }
   if (state.run.json) {
@@ -377,8 +379,7 @@ std::function<int()> declare_predict(CLI::App& command) {
   command.add_option("INPUT",
                      state->inputs,
                      "samples: JPEG, PNG, BMP, PGM, PPM, IDX, NPY, NPZ, CSV or text files, or "
-                     "folders of images, "
-                     "with those in folders below");
+                     "folders of images, searched recursively");
   command.add_option("--input", state->more_inputs, "the same")->allow_extra_args(false);
   command.add_option("--output",
                      state->output,

@@ -83,7 +83,7 @@ int export_as(const std::string& path, const std::string& format, const std::str
   } else if (exporter.binary && isatty(STDOUT_FILENO) != 0) {
     throw UserError(ErrorKind::config,
                     {"--output", 0, 0, ""},
-                    fmt::format("{} is no text for a terminal: say where to write it", format));
+                    fmt::format("{} is binary and not written to a terminal: name a file", format));
   } else {
     std::fwrite(bytes.data(), 1, bytes.size(), stdout);
   }
@@ -101,7 +101,7 @@ std::function<int()> declare_report(CLI::App& command) {
   CLI::App* schema_command = command.add_subcommand("schema", "JSON Schema of reports");
   schema_command->add_option("KIND", state->kind, "train, eval, ...; all when left out");
   CLI::App* validate_command =
-      command.add_subcommand("validate", "say everything that is wrong with reports");
+      command.add_subcommand("validate", "report every problem of reports");
   validate_command->add_option("FILE", state->paths, "reports or run directories")->required();
   CLI::App* show_command = command.add_subcommand("show", "a report as text");
   show_command->add_option("FILE", state->path, "a report or a run directory")->required();

@@ -43,7 +43,7 @@ std::vector<report::RunState> run_states(const RunsFlags& state) {
 report::RunIndex find_runs(const RunsFlags& state) {
   report::RunIndex index = report::find_runs(state.folder);
   for (const std::string& folder : index.foreign) {
-    log_info("{}: holds no run, skipped", printable(folder));
+    log_info("{}: contains no run, skipped", printable(folder));
   }
   return index;
 }
@@ -69,7 +69,7 @@ int list(const RunsFlags& state) {
   return 0;
 }
 
-/// Says which runs a step time cannot be held against, because their steps are other work.
+/// Warns of runs whose step times are not comparable, because their steps do other work.
 void warn_of_other_work(const report::BestRunReport& best,
                         const std::vector<report::RunEntry>& runs) {
   std::vector<std::string> others;
@@ -78,9 +78,10 @@ void warn_of_other_work(const report::BestRunReport& best,
     if (!report::same_step(best.run.path, run.path)) others.push_back(printable(run.name));
   }
   if (others.empty()) return;
-  log_warning("model, data or batch size differ from {}'s, so that step times do not compare: {}",
-              printable(best.run.name),
-              fmt::join(others, ", "));
+  log_warning(
+      "model, data or batch size differ from {}'s, so that step times are not comparable: {}",
+      printable(best.run.name),
+      fmt::join(others, ", "));
 }
 
 int best(RunsFlags state) {
@@ -91,7 +92,7 @@ int best(RunsFlags state) {
   const std::size_t others =
       std::erase_if(runs, [&](const report::RunEntry& run) { return run.kind != kind; });
   if (others > 0) {
-    log_info("{} run{} of other kinds left out: --kind chooses one of {}",
+    log_info("{} run{} of other kinds skipped: --kind chooses one of {}",
              others,
              others == 1 ? "" : "s",
              fmt::join(report::run_kinds(), ", "));
@@ -99,7 +100,7 @@ int best(RunsFlags state) {
   if (runs.empty()) {
     throw UserError(ErrorKind::data,
                     {state.folder, 0, 0, ""},
-                    "holds no run of the states, kinds and policies meant",
+                    "contains no run of the selected states, kinds and policies",
                     "without --state only completed runs are");
   }
   const report::BestRunReport found = report::best_run(index, runs, state.metric, state.policies);
@@ -109,7 +110,7 @@ int best(RunsFlags state) {
     return 0;
   }
   fmt::print("{}\n", report::runs_table({found.run}));
-  print_line("{}: {}", found.run.path, report::best_run_words(found));
+  print_line("{}: {}", found.run.path, report::best_run_text(found));
   return 0;
 }
 
@@ -153,9 +154,10 @@ int diff(const RunsFlags& state) {
 int prune(const RunsFlags& state) {
   const report::PruneRules rules{state.keep, state.older_than, run_states(state)};
   if (!rules.any()) {
-    throw UserError(ErrorKind::config,
-                    {"prune", 0, 0, ""},
-                    "needs a rule that says which runs go: --keep, --older-than or --state");
+    throw UserError(
+        ErrorKind::config,
+        {"prune", 0, 0, ""},
+        "needs a rule that selects the runs to remove: --keep, --older-than or --state");
   }
   const report::RunIndex index = find_runs(state);
   report::PrunePlan plan = report::plan_prune(index, rules, utc_now());

@@ -65,14 +65,15 @@ int verify(const VerifyResumeFlags& state) {
     fmt::print("{}", report::dump(to_json(report)));
   } else if (check.equal()) {
     fmt::print(
-        "left after step {} and resumed, the run is after step {} what the whole run is, bit for "
-        "bit: {}\n",
+        "stopped after step {} and resumed, the run is bitwise identical after step {} to the "
+        "uninterrupted run: {}\n",
         check.at_step,
         check.steps,
         check.whole_hash);
   } else {
     fmt::print(
-        "left after step {} and resumed, the run differs after step {} from the whole run in: {}\n",
+        "stopped after step {} and resumed, the run differs after step {} from the uninterrupted "
+        "run in: {}\n",
         check.at_step,
         check.steps,
         fmt::join(check.differing, ", "));
@@ -86,7 +87,7 @@ std::function<int()> declare_verify_resume(CLI::App& command) {
   add_integer(command,
               "--at-step",
               state->at_step,
-              {.least = 1},
+              {.min = 1},
               "batches before the run is left; as many follow");
   return [state] { return verify(*state); };
 }
@@ -94,6 +95,6 @@ std::function<int()> declare_verify_resume(CLI::App& command) {
 }  // namespace
 
 extern const Command k_verify_resume{
-    "verify-resume", "check that a resumed run ends like a whole one", declare_verify_resume};
+    "verify-resume", "check that a resumed run equals an uninterrupted one", declare_verify_resume};
 
 }  // namespace halfstep::app

@@ -40,7 +40,7 @@ std::vector<std::string> flags_of(const CLI::Option& option) {
 
 /// The values that an option accepts, where they are listed: CLI11 appends them to the type, as in
 /// TEXT:{auto,bar,lines,none}.
-std::vector<std::string> words_of(const CLI::Option& option) {
+std::vector<std::string> accepted_values(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t begin = type.find('{'), end = type.find('}');
   std::vector<std::string> words;
@@ -56,7 +56,7 @@ std::vector<std::string> words_of(const CLI::Option& option) {
 /// The placeholder of an option's value: VALUE, or the accepted values with bars between.
 std::string value_of(const CLI::Option& option) {
   if (option.get_items_expected_max() == 0) return "";
-  const std::vector<std::string> words = words_of(option);
+  const std::vector<std::string> words = accepted_values(option);
   return words.empty() ? "VALUE" : fmt::format("{}", fmt::join(words, "|"));
 }
 
@@ -164,7 +164,7 @@ Topic exit_codes_topic() {
       {"8",
        "Of a run of several ranks: another rank ended or did not answer. A checkpoint of the last "
        "step that all ranks did is written, unless that was during validation or on GPUs, and the "
-       "job can be requeued: it goes on from the newest checkpoint."},
+       "job can be requeued: it continues from the newest checkpoint."},
       {"75",
        "Asked to leave (SIGTERM, or the signal in `slurm.signal`): a checkpoint is written, and "
        "the job can be requeued."},
@@ -226,7 +226,7 @@ std::string bash_completion(const CLI::App& program) {
     for (const CLI::Option* option : command.get_options()) {
       const std::vector<std::string> all = flags_of(*option);
       flags.insert(flags.end(), all.begin(), all.end());
-      const std::vector<std::string> choices = words_of(*option);
+      const std::vector<std::string> choices = accepted_values(*option);
       if (choices.empty()) continue;
       for (const std::string& flag : all) {
         values += fmt::format("    '{}|{}') words={} ;;\n", path, flag, in_quotes(choices));

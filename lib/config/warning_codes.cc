@@ -132,7 +132,7 @@ constexpr std::array k_codes{
                 "that the scale had saved.",
                 "Give precision.rewrite_rules: 2.19, or a mixed policy, which unscale in float32."},
     WarningCode{k_few_steps_timed,
-                "The step time rests on few steps.",
+                "The step time is based on few steps.",
                 "Train for more steps, or measure with `halfstep bench`."},
     WarningCode{
         k_other_machine,

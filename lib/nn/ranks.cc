@@ -75,9 +75,8 @@ struct AllReduceBucket {
   }
 };
 
-/// The bytes after which a bucket is full, of `bytes` in all. Of a small model three of four
-/// buckets travel beside the rest of the backward pass; a sum of less than k_min takes its
-/// latency.
+/// The size of a bucket for gradients of `bytes` in all: a quarter of them for a small model, so
+/// that three buckets overlap with the backward pass. Below k_min latency dominates.
 std::int64_t bucket_bytes(const config::ParallelSpec& parallel, std::int64_t bytes) {
   constexpr std::int64_t k_min = 64 << 10;
   return std::min(static_cast<std::int64_t>(parallel.bucket_mib * (1 << 20)),
@@ -129,7 +128,7 @@ std::vector<Value> sum_over_ranks(Builder& b, const std::vector<Value>& values, 
   return graph::ops::wait_for_all_reduce(b, sum, graph::ops::types_of(b, values));
 }
 
-void all_reduce(StepDraft& step) {
+void all_reduce(StepBuilder& step) {
   if (step.share.ranks == 1) return;
   Builder& b = step.b;
   const config::ParallelSpec& parallel = step.spec.parallel;
@@ -183,7 +182,7 @@ void all_reduce(StepDraft& step) {
   for (Weight& weight : step.weights) weight = master_of(b, weight, shard);
 }
 
-WeightGather::WeightGather(StepDraft& step) : shard_(step.spec.model.shard) {
+WeightGather::WeightGather(StepBuilder& step) : shard_(step.spec.model.shard) {
   std::int64_t bytes = 0;
   for (const Weight& weight : step.weights) bytes += bytes_of(step.b, weight);
   enough_ = bucket_bytes(step.spec.parallel, bytes);

@@ -69,31 +69,32 @@ StepSpec read_step_spec(const config::RunSpec& spec, Diagnostics& diagnostics);
 /// `predict` needs no labels.
 enum class Purpose { train, evaluate, predict };
 
-/// A training step under construction, and the values that its parts pass on. It must not move,
-/// since the builder refers to the graph.
-struct StepDraft {
-  StepDraft(const StepSpec& of,
-            const DataShape& of_data,
-            const BatchShare& of_batch,
-            Purpose of_purpose)
+/// A training step under construction: the values that one function below passes to the next. It
+/// must not move, since the builder refers to the graph.
+struct StepBuilder {
+  StepBuilder(const StepSpec& of,
+              const DataShape& of_data,
+              const BatchShare& of_batch,
+              Purpose of_purpose)
       : spec(of),
         data(of_data),
         share(of_batch),
         purpose(of_purpose),
-        parts(purpose == Purpose::train ? std::min(of.accumulate_steps, share.min_samples()) : 1),
-        part(share.micro_batch(0, parts)),
+        num_microbatches(
+            purpose == Purpose::train ? std::min(of.accumulate_steps, share.min_samples()) : 1),
+        microbatch(share.micro_batch(0, num_microbatches)),
         b(graph, graph::op_table()) {}
 
   const StepSpec& spec;
   const DataShape& data;
   const BatchShare share;  ///< the samples that the step computes
   const Purpose purpose;
-  std::int64_t parts;  ///< in which they are computed, one after another
-  BatchShare part;     ///< the samples whose loss is built
-  /// Of each output the steps that its mask keeps, over all parts and ranks; not valid where it
-  /// has no mask, or a part is the batch.
+  std::int64_t num_microbatches;  ///< computed one after another, of nearly equal size
+  BatchShare microbatch;          ///< the one whose loss is built
+  /// For each output the number of steps that its mask keeps, over all microbatches and ranks; not
+  /// valid without a mask, and where one microbatch is the batch.
   std::vector<graph::Value> kept = std::vector<graph::Value>(spec.outputs.size());
-  std::vector<int> previous;  ///< nodes of the parts before that run before this one begins
+  std::vector<int> previous;  ///< nodes of earlier microbatches that must run before this one
   graph::Graph graph;
   graph::Builder b;
   graph::Value loss;
@@ -110,41 +111,41 @@ struct StepDraft {
 /// The origin of nodes of a step: "float32: ..." in `reason` says why they have their dtype.
 graph::Origin step_origin(graph::Phase phase, std::string reason, std::string layer = {});
 
-/// Input, forward pass and, unless the step only predicts, loss and metrics, of a part of the
-/// step's samples. The loss of a share of a batch is its part of the batch's mean, so that the
-/// losses and gradients of all parts and ranks add up to those of the batch. Errors:
-/// UserError(config) when shapes do not fit.
-void build_loss(StepDraft& step);
+/// Builds input, forward pass and, unless the step only predicts, loss and metrics of a microbatch.
+/// Its mean loss is weighted by its share of the batch, so that losses and gradients of all
+/// microbatches and ranks add up to those of the batch. Errors: UserError(config) when shapes do
+/// not match.
+void build_loss(StepBuilder& step);
 
-// The parts of a training step after the loss, in the order in which they are appended. Each is a
-// pass of plan/pipeline.h.
+// Each of the following appends to a training step, in this order, and is a pass of
+// plan/pipeline.h.
 
 /// Appends the scaled loss and its gradients with respect to the trainable weights.
 /// Errors: UserError(config) when no weight reaches the loss, or an op on the way has no gradient.
-void differentiate_loss(StepDraft& step);
+void differentiate_loss(StepBuilder& step);
 
 /// With precision.grad_dtype float32, replaces weight gradients that are rounded to 16 bits before
 /// they become float32 by ones that are computed in float32.
-void promote_weight_gradients(StepDraft& step);
+void promote_weight_gradients(StepBuilder& step);
 
-/// For a batch that is computed in several parts, appends loss and gradients of all but the first,
-/// each after the gradients of the one before were added, so that activations need the memory of
-/// one part. Sums of gradients are float32, rounded to the dtype of the gradient once. Moving
-/// statistics are set to their mean over the parts, states to the rows of all of them.
-void accumulate_gradients(StepDraft& step);
+/// Gradient accumulation: appends loss and gradients of all microbatches but the first. Each runs
+/// after the gradients of the previous one were added, so that activations need the memory of one
+/// microbatch. The accumulators are float32, rounded to the dtype of the gradient once. Moving
+/// statistics are averaged over the microbatches, states concatenated.
+void accumulate_gradients(StepBuilder& step);
 
-/// The part that the mean over a share has in the mean over its batch.
+/// `mean`, over a share of a batch, times the share's fraction of the batch's samples.
 graph::Value weighted_by_share(graph::Builder& b, graph::Value mean, const BatchShare& share);
 
-/// In a run of several ranks, replaces the gradients, still scaled, by their sums over the ranks in
-/// parallel.all_reduce_dtype, and the loss, the metrics and the new moving statistics by theirs in
-/// float32. The finite check then has the same result on all ranks. Where the ranks divide masters
-/// and slots, the gradients become slices of the sums, and the weights the masters.
-void all_reduce(StepDraft& step);
+/// With several ranks, all-reduces the gradients, still scaled, in parallel.all_reduce_dtype, and
+/// the loss, the metrics and the new moving statistics in float32. The finite check then has the
+/// same result on all ranks. Where masters and slots are sharded, gradients are reduce-scattered
+/// instead, and the weights replaced by the masters.
+void all_reduce(StepBuilder& step);
 
 /// Appends unscaling and the finite check, clipping, optimizer updates, the exchange of divided
 /// masters, moving statistics, counters and the next loss scale, in this order.
-void append_updates(StepDraft& step);
+void append_updates(StepBuilder& step);
 
 /// int64 counter of applied (or attempted) steps; schedules and bias corrections read it.
 inline constexpr std::string_view k_iterations_variable = "optimizer/iterations";
@@ -154,13 +155,13 @@ inline constexpr std::string_view k_iterations_variable = "optimizer/iterations"
 /// `batch` samples or a rank's share of them. Input slots: images [rows, ...], labels [rows, ...],
 /// where samples have weights sample_weights (float32 [rows]), ordinal (int64 scalar); a step of
 /// training with mixup takes the rows of the samples and then those of their partners. Fetches:
-/// loss (float32 scalar, regularization included), outputs (float32 [rows of the first part,
-/// ...]; this and predictions are outputs/<key> of several outputs), one `metric/<counter>` sum
-/// over the batch (float32 scalar) per counter of a metric, predictions (int64 [batch], or [batch *
-/// positions] for a class at each position); where the model carries states, each is an input of
-/// evaluate and predict, and a fetch of the same name, the state after the batch (both float32
-/// [rows, units]); train adds ok (bool), learning_rate and, if configured, loss_scale (before the
-/// step) and global_norm. Errors: UserError(config) when shapes do not fit.
+/// loss (float32 scalar, regularization included), outputs (float32 [rows of the first
+/// microbatch, ...]; this and predictions are outputs/<key> of several outputs), one
+/// `metric/<counter>` sum over the batch (float32 scalar) per counter of a metric, predictions
+/// (int64 [batch], or [batch * positions] for a class at each position); where the model carries
+/// states, each is an input of evaluate and predict, and a fetch of the same name, the state after
+/// the batch (both float32 [rows, units]); train adds ok (bool), learning_rate and, if configured,
+/// loss_scale (before the step) and global_norm. Errors: UserError(config) when shapes do not fit.
 graph::Graph build_step(const StepSpec& spec,
                         const DataShape& data,
                         const BatchShare& batch,

@@ -40,14 +40,14 @@ Value squared_norm(Builder& b, Value g) {
   return graph::ops::reduce(b, "Sum", b.add("Square", {g}));
 }
 
-/// g c / max(norm, c): scaled down to norm c when it is longer.
+/// g c / max(norm, c): clips the norm of g to c.
 Value shorten(Builder& b, Value g, Value norm, double limit) {
   const Value c = b.scalar(DType::float32, limit);
   return b.add("Mul", {g, b.add("RealDiv", {c, b.add("Maximum", {norm, c})})});
 }
 
 /// Clips gradients in float32; each is cast back to its dtype, 16 bits under a pure 16-bit policy.
-/// `ranks`: that have slices of the gradients.
+/// `ranks`: the number of ranks that the gradients are sharded over.
 void clip(Builder& b,
           const OptimizerSpec& spec,
           const std::vector<Weight>& weights,
@@ -90,7 +90,7 @@ void clip(Builder& b,
 
 }  // namespace
 
-void differentiate_loss(StepDraft& step) {
+void differentiate_loss(StepBuilder& step) {
   Builder& b = step.b;
   const LossScaling& scaling = step.spec.loss_scaling;
   Value target = step.loss;
@@ -117,11 +117,11 @@ void differentiate_loss(StepDraft& step) {
   if (step.gradients.empty()) {
     throw UserError(ErrorKind::config,
                     {"", 0, 0, "model"},
-                    "nothing to train: no trainable weight reaches the loss");
+                    "nothing to train: the loss depends on no trainable weight");
   }
 }
 
-void promote_weight_gradients(StepDraft& step) {
+void promote_weight_gradients(StepBuilder& step) {
   // A pure 16-bit policy stores 16-bit weights; their gradients are checked in 16 bits.
   if (step.spec.grad_dtype != config::GradDtype::float32) return;
   const ScopeGuard scope(
@@ -130,18 +130,18 @@ void promote_weight_gradients(StepDraft& step) {
   step.promoted = true;
 }
 
-void accumulate_gradients(StepDraft& step) {
-  if (step.parts == 1) return;
+void accumulate_gradients(StepBuilder& step) {
+  if (step.num_microbatches == 1) return;
   Builder& b = step.b;
   const ModelRecord record = step.record;
   const std::vector<Weight> weights = step.weights;
   std::vector<Value> sums = step.gradients;
   std::vector<Value> statistics;
   std::vector<std::pair<std::string, Value>> results;
-  const auto add_part = [&] {
+  const auto accumulate_microbatch = [&] {
     const ScopeGuard scope(
         b,
-        step_origin(Phase::backward, "float32: gradients of the parts of a batch are added"),
+        step_origin(Phase::backward, "float32: gradients of microbatches are accumulated"),
         "accumulate");
     const auto add = [&](Value& sum, Value x) {
       sum = b.add("AddV2", {b.cast(sum, DType::float32), b.cast(x, DType::float32)});
@@ -156,7 +156,7 @@ void accumulate_gradients(StepDraft& step) {
     }
     b.origin().phase = Phase::metrics;
     const double weight =
-        static_cast<double>(step.part.samples) / static_cast<double>(step.share.samples);
+        static_cast<double>(step.microbatch.samples) / static_cast<double>(step.share.samples);
     for (std::size_t i = 0; i < step.record.assignments.size(); ++i) {
       auto [handle, value, rows] = step.record.assignments[i];
       const DType dtype = b.dtype(value);
@@ -173,13 +173,13 @@ void accumulate_gradients(StepDraft& step) {
     }
     b.graph().fetches().clear();
   };
-  add_part();
-  for (std::int64_t i = 1; i < step.parts; ++i) {
-    step.part = step.share.micro_batch(i, step.parts);
+  accumulate_microbatch();
+  for (std::int64_t i = 1; i < step.num_microbatches; ++i) {
+    step.microbatch = step.share.micro_batch(i, step.num_microbatches);
     build_loss(step);
     differentiate_loss(step);
     if (step.promoted) promote_weight_gradients(step);
-    add_part();
+    accumulate_microbatch();
   }
   b.graph().fetches() = std::move(results);
   step.record = record;
@@ -192,7 +192,7 @@ void accumulate_gradients(StepDraft& step) {
   }
 }
 
-void append_updates(StepDraft& step) {
+void append_updates(StepBuilder& step) {
   Builder& b = step.b;
   const StepSpec& spec = step.spec;
   const LossScaling& scaling = spec.loss_scaling;

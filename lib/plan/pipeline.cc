@@ -271,7 +271,7 @@ Prepared build_step(const nn::StepSpec& step_spec,
                     nn::Purpose purpose,
                     const config::RunSpec& spec,
                     const PassOptions& options) {
-  nn::StepDraft step(step_spec, data, batch, purpose);
+  nn::StepBuilder step(step_spec, data, batch, purpose);
   nn::build_loss(step);
   Prepared prepared;
   for (const Pass& pass : k_passes) {

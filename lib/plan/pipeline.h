@@ -27,7 +27,7 @@ std::string_view name(PassStage stage);
 
 /// An entry of the table. Each stage has its own function type.
 struct Pass {
-  using Training = void (*)(nn::StepDraft& step);
+  using Training = void (*)(nn::StepBuilder& step);
   using Precision = Prepared (*)(graph::Graph graph, const config::RunSpec& spec);
   using Lowering = graph::Graph (*)(const graph::Graph& graph, const passes::Target& target);
 

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/ranges.h"
-#include "report/check_parts.h"
+#include "report/check_blocks.h"
 
 namespace halfstep::report {
 namespace {
@@ -38,9 +38,9 @@ constexpr std::string_view k_draft = "http://json-schema.org/draft-07/schema#";
 
 /// The report of a document, and all its violations.
 std::pair<AnyReport, Found> read_checked(const Json& document) {
-  if (!document.is_object()) return {AnyReport(), {{"", "is no object"}}};
+  if (!document.is_object()) return {AnyReport(), {{"", "is not an object"}}};
   if (!document.contains("kind")) {
-    return {AnyReport(), {{"kind", "is missing, so this is no report"}}};
+    return {AnyReport(), {{"kind", "is missing, so this is not a report"}}};
   }
   const Json& word = document.at("kind");
   const Kind* kind = word.is_string() ? find_kind(word.get<std::string>()) : nullptr;
@@ -97,7 +97,7 @@ Document read_valid_report(const std::string& path) {
   if (found.size() > k_max_named) {
     problems.push_back({{path, 0, 0, ""},
                         fmt::format("{} more violations", found.size() - k_max_named),
-                        "halfstep report validate names all"});
+                        "halfstep report validate lists all"});
   }
   throw UserError(ErrorKind::data, std::move(problems));
 }

@@ -12,8 +12,8 @@ constexpr FieldOptions k_shares{.doc = "slowest first", .each = "launches that h
 
 }  // namespace
 
-void TimeShare::describe(Fields& f, std::string_view word) {
-  f(word, name, "- for launches without one");
+void TimeShare::describe(Fields& f, std::string_view member) {
+  f(member, name, "- for launches without one");
   f("launches", launches, {.doc = "in a step", .min = 1});
   f("ms", ms, "ms in a step");
   f.fraction("share", share, "of all launches");
@@ -53,7 +53,7 @@ void Profile::fields(Fields& f) {
 
 void Measured::fields(Fields& f) {
   f("step_time", step_time, "times of steady steps");
-  f("repeats", repeats, {.doc = "the same for each repeat alone", .each = "times of steady steps"});
+  f("repeats", repeats, {.doc = "the same for each repeat", .each = "times of steady steps"});
   f("repeat_median", repeat_median, "of the repeats' medians, ms");
   f("throughput", throughput, "rates at the median step time");
   f("memory", memory, "memory, in bytes");
@@ -65,7 +65,7 @@ void BenchPolicy::fields(Fields& f) {
   f("speedup", speedup, "over the first policy; null for it");
   f("precision", precision, "requested and effective precision");
   measured.fields(f);
-  f("profile", profile, {.doc = "time per launch; null unless asked for", .omitted = true});
+  f("profile", profile, {.doc = "time per launch; null unless requested", .omitted = true});
 }
 
 void BenchRequest::fields(Fields& f) {
@@ -84,17 +84,17 @@ void BenchReport::fields(Fields& f) {
   f("exit_code", exit_code, "of the process");
   f("message", message, "why it ended; empty when completed");
   f("run", run, "the study");
-  f("context", context, "where and by what the report was made");
-  f("config", config, "what was asked for");
-  f("bench", bench, "what was asked for");
+  f("context", context, "machine and program that made the report");
+  f("config", config, "resolved config and overrides");
+  f("bench", bench, "settings of the benchmark");
   f("precision", precision, "requested and effective precision");
   measured.fields(f);
-  f("profile", profile, "time per launch; null unless asked for");
+  f("profile", profile, "time per launch; null unless requested");
   f("policies",
     policies,
-    {.doc = "in the order asked for",
+    {.doc = "in the requested order",
      .each = "one policy; what stands above for the first is not repeated in full"});
-  f("notes", notes, "what to know before believing the numbers");
+  f("notes", notes, "limitations of the measurements");
   describe_warnings(f, warnings);
   describe_nonfinite(f, nonfinite);
 }
@@ -105,7 +105,7 @@ const Profile* BenchReport::profile_of(std::size_t index) const {
   return own && *own ? &**own : nullptr;
 }
 
-const std::vector<OpRow>* BenchReport::ops_of(std::size_t index) const {
+const std::vector<OpInfo>* BenchReport::ops_of(std::size_t index) const {
   if (index == 0) return precision ? &precision->ops : nullptr;
   const auto& own = policies[index].precision;
   return own && own->ops ? &*own->ops : nullptr;

@@ -14,8 +14,8 @@ struct TimeShare {
   double ms = 0, share = 0;  ///< share of the time of all launches
   std::optional<double> achieved_tflops, achieved_gbs;
 
-  /// `word`: the member that holds the name.
-  void describe(Fields& f, std::string_view word);
+  /// `member`: the member that holds the name.
+  void describe(Fields& f, std::string_view member);
 };
 struct TypeShare : TimeShare {
   void fields(Fields& f) { describe(f, "type"); }
@@ -95,16 +95,16 @@ struct BenchReport {
   std::optional<Profile> profile;
   std::vector<BenchPolicy> policies;
   std::vector<std::string> notes;
-  std::vector<Remark> warnings;
+  std::vector<WarningBlock> warnings;
   NonfiniteMap nonfinite;
   void fields(Fields& f);
 
   /// The profile and the ops of policy `index`; null if there are none.
   const Profile* profile_of(std::size_t index) const;
-  const std::vector<OpRow>* ops_of(std::size_t index) const;
+  const std::vector<OpInfo>* ops_of(std::size_t index) const;
 };
 
-/// 4 when a run diverged; 130 or 143 after a request to leave.
+/// 4 when a run diverged; 130 or 143 after a stop request.
 int exit_code(const BenchReport& report);
 
 }  // namespace halfstep::report

@@ -26,7 +26,7 @@ std::optional<Classes> classes_of(const train::Confusion& confusion,
   if (confusion.classes == 0) return std::nullopt;
   Classes block;
   for (std::int64_t label = 0; label < confusion.classes; ++label) {
-    ClassRow row;
+    ClassResult row;
     row.label = label;
     row.correct = confusion.at(label, label);
     std::vector<std::int64_t>& counts = block.confusion.emplace_back();
@@ -66,19 +66,19 @@ MetricsBlock metrics_block(const train::Metrics& metrics) {
   return {metrics.begin(), metrics.end()};
 }
 
-void Remark::fields(Fields& f) {
+void WarningBlock::fields(Fields& f) {
   f("code", code, "W and three digits");
-  f("where", where, "layer or place in the config; empty without one");
-  f("message", message, "in words");
+  f("where", where, "layer or path in the config; empty without one");
+  f("message", message, "text of the warning");
 }
 
-void describe_warnings(Fields& f, std::vector<Remark>& warnings) {
-  f("warnings", warnings, {.doc = "what the reader should know", .each = "one warning"});
+void describe_warnings(Fields& f, std::vector<WarningBlock>& warnings) {
+  f("warnings", warnings, {.doc = "about config, model and run", .each = "one warning"});
 }
 
-std::string remark_line(const Remark& remark) {
+std::string warning_line(const WarningBlock& warning) {
   return fmt::format(
-      "{} {}{}{}", remark.code, remark.where, remark.where.empty() ? "" : ": ", remark.message);
+      "{} {}{}{}", warning.code, warning.where, warning.where.empty() ? "" : ": ", warning.message);
 }
 
 void KernelCosts::fields(Fields& f) {
@@ -136,7 +136,7 @@ void ConfigBlock::fields(Fields& f) {
   f("overrides", overrides, "settings laid over the config, as written");
 }
 
-void OpRow::describe(Fields& f, bool may_have_no_kernel) {
+void OpInfo::describe(Fields& f, bool may_have_no_kernel) {
   f("name", name, "node of the step graph");
   f("type", type, "op");
   f("layer", layer, "layer of the config; empty outside of layers");
@@ -145,7 +145,7 @@ void OpRow::describe(Fields& f, bool may_have_no_kernel) {
   f("compute_dtype", compute_dtype, "the op computes in");
   f.text_or_null("accumulate_dtype",
                  accumulate_dtype,
-                 "narrowest of partial sums; null where nothing is summed, or it is not known");
+                 "narrowest accumulator; null where nothing is accumulated, or it is not known");
   f("out_dtype", out_dtype, "of the first floating output; empty without outputs");
   f("reason", reason, "why it computes in this dtype");
   if (may_have_no_kernel) {
@@ -168,19 +168,18 @@ void Float16Gemm::fields(Fields& f) {
 
 void PrecisionHead::fields(Fields& f) {
   f("requested", requested, "policy of the config, or rewrite");
-  f("effective", effective, "what really happened");
+  f("effective", effective, "precision in effect");
   f("compute_dtype", compute_dtype, "layers compute in");
   f("variable_dtype", variable_dtype, "weights are stored in");
-  f.text_or_null("accumulate_dtype",
-                 accumulate_dtype,
-                 "narrowest of partial sums in matmuls; null without any");
+  f.text_or_null(
+      "accumulate_dtype", accumulate_dtype, "narrowest accumulator of matmuls; null without any");
   f("float32_math",
     float32_math,
     "ieee: float32 operands of matmuls are not shortened; tf32: they may be, to 10 bits");
   f.text_or_null(
       "grad_dtype", grad_dtype, "weight gradients are rounded to; null where a rewrite decides");
   f("float16_gemm", float16_gemm, "how float16 matmuls are computed; null without any");
-  f("rewrite", rewrite, "what the automatic rewrite did");
+  f("rewrite", rewrite, "result of the automatic rewrite");
 }
 
 std::string PrecisionHead::policy_name() const {
@@ -208,7 +207,7 @@ Steps steps_block(const train::Counters& counters) {
   return {counters.attempted, counters.applied, counters.ordinal};
 }
 
-void ClassRow::fields(Fields& f) {
+void ClassResult::fields(Fields& f) {
   f("class", label, "label");
   f("name", name, "of the class");
   f("count", count, "samples with this label");

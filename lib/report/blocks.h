@@ -30,17 +30,17 @@ FieldOptions metrics_options(std::string_view doc);
 MetricsBlock metrics_block(const train::Metrics& metrics);
 
 /// A warning or a hint.
-struct Remark {
+struct WarningBlock {
   std::string code;   ///< "W203"
   std::string where;  ///< layer or path in the config, "" without one
   std::string message;
 
   void fields(Fields& f);
-  bool operator==(const Remark&) const = default;
+  bool operator==(const WarningBlock&) const = default;
 };
-void describe_warnings(Fields& f, std::vector<Remark>& warnings);
+void describe_warnings(Fields& f, std::vector<WarningBlock>& warnings);
 /// "W203 layer: message".
-std::string remark_line(const Remark& remark);
+std::string warning_line(const WarningBlock& warning);
 
 struct KernelCosts {
   std::string origin, xxh3_128;
@@ -68,7 +68,7 @@ struct Versions {
   void fields(Fields& f);
 };
 
-/// Machine and program that made a report; the whole of env.json.
+/// Machine and program that made a report; the content of env.json.
 struct Context {
   std::string date, host_name, executable;
   std::int64_t num_cpus = 1, threads = 1;
@@ -91,7 +91,7 @@ struct ConfigBlock {
 };
 
 /// The dtypes and the kernel of one launch.
-struct OpRow {
+struct OpInfo {
   std::string name, type, layer, phase;
   std::string in_dtype;
   std::string compute_dtype;
@@ -125,12 +125,12 @@ struct PrecisionHead {
   std::string policy_name() const;
 };
 struct Precision : PrecisionHead {
-  std::vector<OpRow> ops;
+  std::vector<OpInfo> ops;
   void fields(Fields& f);
 };
 /// The same with optional ops.
 struct PrecisionSummary : PrecisionHead {
-  std::optional<std::vector<OpRow>> ops;
+  std::optional<std::vector<OpInfo>> ops;
   void fields(Fields& f);
 };
 
@@ -140,7 +140,7 @@ struct Steps {
 };
 Steps steps_block(const train::Counters& counters);
 
-struct ClassRow {
+struct ClassResult {
   std::int64_t label = 0;
   std::optional<std::string> name;
   std::int64_t count = 0, correct = 0;
@@ -148,7 +148,7 @@ struct ClassRow {
   void fields(Fields& f);
 };
 struct Classes {
-  std::vector<ClassRow> per_class;
+  std::vector<ClassResult> per_class;
   std::vector<std::vector<std::int64_t>> confusion;  ///< [label][prediction]
   void fields(Fields& f);
 };

@@ -1,12 +1,10 @@
-// Agreements between the members of the reports of benchmarks and comparisons.
-
 #include <array>
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "report/any_report.h"
-#include "report/check_parts.h"
+#include "report/check_blocks.h"
 
 namespace halfstep::report {
 
@@ -37,15 +35,15 @@ void check_profile(const Profile* profile, const Member& at) {
   check_shares(*profile, profile->by_phase, at["by_phase"]);
 }
 
-void check_policy(const BenchPolicy& policy, const BenchRequest& asked, const Member& at) {
+void check_policy(const BenchPolicy& policy, const BenchRequest& request, const Member& at) {
   const Measured& measured = policy.measured;
   std::uint64_t steps = 0;
   for (std::size_t i = 0; i < measured.repeats.size(); ++i) {
     check_step_time(measured.repeats[i], at["repeats"][i]);
     steps += static_cast<std::uint64_t>(measured.repeats[i].n);
   }
-  at["repeats"].must(measured.repeats.size() <= static_cast<std::uint64_t>(asked.repeats),
-                     "holds more than were asked for");
+  at["repeats"].must(measured.repeats.size() <= static_cast<std::uint64_t>(request.repeats),
+                     "lists more than were requested");
   check_step_time(measured.step_time, at["step_time"]);
   at["step_time"]["n"].must_count(measured.step_time.n, steps, "the repeats");
   if (policy.speedup) check_interval(policy.speedup->ci95, at["speedup"]["ci95"]);
@@ -73,34 +71,32 @@ void check(const BenchReport& report, Found& found) {
   check_profile(report.profile_of(0), at["profile"]);
 }
 
-// Comparisons.
-
 namespace {
 
 /// Sums over the listed runs and pairs of one policy; unsigned, for damaged reports.
-struct Tally {
+struct PolicyCounts {
   std::uint64_t runs = 0, diverged = 0, skipped = 0, steps = 0;
   std::uint64_t b = 0, c = 0;
   std::vector<double> deltas;
 };
 
-std::map<std::string, Tally> tally(const CompareReport& report) {
-  std::map<std::string, Tally> tallies;
+std::map<std::string, PolicyCounts> count_by_policy(const CompareReport& report) {
+  std::map<std::string, PolicyCounts> by_policy;
   for (const ComparedRunBlock& run : report.runs) {
-    Tally& t = tallies[run.policy];
-    ++t.runs;
-    if (run.diverged()) ++t.diverged;
-    t.skipped += static_cast<std::uint64_t>(run.skipped_steps);
-    t.steps += static_cast<std::uint64_t>(run.step_time.n);
+    PolicyCounts& counts = by_policy[run.policy];
+    ++counts.runs;
+    if (run.diverged()) ++counts.diverged;
+    counts.skipped += static_cast<std::uint64_t>(run.skipped_steps);
+    counts.steps += static_cast<std::uint64_t>(run.step_time.n);
   }
   for (const PairBlock& pair : report.pairs) {
-    Tally& t = tallies[pair.policy];
-    if (pair.accuracy_delta) t.deltas.push_back(*pair.accuracy_delta);
+    PolicyCounts& counts = by_policy[pair.policy];
+    if (pair.accuracy_delta) counts.deltas.push_back(*pair.accuracy_delta);
     if (!pair.mcnemar) continue;
-    t.b += static_cast<std::uint64_t>(pair.mcnemar->b);
-    t.c += static_cast<std::uint64_t>(pair.mcnemar->c);
+    counts.b += static_cast<std::uint64_t>(pair.mcnemar->b);
+    counts.c += static_cast<std::uint64_t>(pair.mcnemar->c);
   }
-  return tallies;
+  return by_policy;
 }
 
 void check_runs(const CompareReport& report,
@@ -110,8 +106,8 @@ void check_runs(const CompareReport& report,
   for (std::size_t i = 0; i < report.runs.size(); ++i) {
     const ComparedRunBlock& run = report.runs[i];
     const Member at = runs[i];
-    at["policy"].must(policies.contains(run.policy), "is none of the policies");
-    at["seed"].must(!report.paired || seeds.contains(run.seed), "is none of the seeds");
+    at["policy"].must(policies.contains(run.policy), "is not one of the policies");
+    at["seed"].must(!report.paired || seeds.contains(run.seed), "is not one of the seeds");
     check_history(run.history, at["history"]);
     check_step_time(run.step_time, at["step_time"]);
     if (run.step_history) check_step_history(*run.step_history, at["step_history"]);
@@ -129,9 +125,9 @@ void check_pairs(const CompareReport& report,
   for (std::size_t i = 0; i < report.pairs.size(); ++i) {
     const PairBlock& pair = report.pairs[i];
     const Member at = pairs[i];
-    at["baseline"].must(pair.baseline == report.baseline, "is another one than the report's");
+    at["baseline"].must(pair.baseline == report.baseline, "differs from the report's");
     const bool compared = policies.contains(pair.policy) && pair.policy != pair.baseline;
-    at["policy"].must(compared, "is none of the policies that are compared");
+    at["policy"].must(compared, "is not one of the policies that are compared");
     if (!compared) continue;
     const Number policy = values[{pair.policy, pair.seed}];
     const Number baseline = values[{pair.baseline, pair.seed}];
@@ -140,21 +136,21 @@ void check_pairs(const CompareReport& report,
   }
 }
 
-void check_verdicts(const PolicyBlock& policy, const Tally& tally, const Member& at) {
-  if (!tally.deltas.empty()) {
+void check_verdicts(const PolicyBlock& policy, const PolicyCounts& counts, const Member& at) {
+  if (!counts.deltas.empty()) {
     double sum = 0;
-    for (double value : tally.deltas) sum += value;
+    for (double value : counts.deltas) sum += value;
     Number given;
     if (policy.accuracy_delta && std::isfinite(policy.accuracy_delta->value)) {
       given = policy.accuracy_delta->value;
     }
-    const std::size_t count = tally.deltas.size();
+    const std::size_t count = counts.deltas.size();
     at["accuracy_delta"]["mean"].must_agree(
         given, sum / static_cast<double>(count), "the pairs", count);
   }
   if (policy.mcnemar) {
-    at["mcnemar"]["b"].must_count(policy.mcnemar->b, tally.b, "the pairs");
-    at["mcnemar"]["c"].must_count(policy.mcnemar->c, tally.c, "the pairs");
+    at["mcnemar"]["b"].must_count(policy.mcnemar->b, counts.b, "the pairs");
+    at["mcnemar"]["c"].must_count(policy.mcnemar->c, counts.c, "the pairs");
   }
   at["tost"]["equivalent"].must(!policy.tost || policy.tost->equivalent == (policy.tost->p < 0.05),
                                 "does not fit p, which decides below 0.05");
@@ -177,13 +173,13 @@ void check_baseline(const CompareReport& report, const PolicyBlock& policy, cons
 
 void check_policy(const CompareReport& report,
                   const PolicyBlock& policy,
-                  const Tally& tally,
+                  const PolicyCounts& counts,
                   const Member& at) {
-  at["runs"].must_count(policy.runs, tally.runs, "the runs");
-  at["diverged"].must_count(policy.diverged, tally.diverged, "the runs");
-  at["skipped_steps"].must_count(policy.skipped_steps, tally.skipped, "the runs");
+  at["runs"].must_count(policy.runs, counts.runs, "the runs");
+  at["diverged"].must_count(policy.diverged, counts.diverged, "the runs");
+  at["skipped_steps"].must_count(policy.skipped_steps, counts.skipped, "the runs");
   at["step_time"]["n"].must_count(
-      policy.step_time ? policy.step_time->n : 0, tally.steps, "the runs");
+      policy.step_time ? policy.step_time->n : 0, counts.steps, "the runs");
   if (policy.speedup) check_interval(policy.speedup->ci95, at["speedup"]["ci95"]);
   if (policy.accuracy) check_interval(policy.accuracy->ci95, at["accuracy"]["ci95"]);
   if (policy.accuracy_delta) {
@@ -191,8 +187,8 @@ void check_policy(const CompareReport& report,
   }
   check_baseline(report, policy, at);
   at["tost"]["margin"].must(!policy.tost || agrees(policy.tost->margin, report.margin),
-                            "is another one than the report's");
-  check_verdicts(policy, tally, at);
+                            "differs from the report's");
+  check_verdicts(policy, counts, at);
 }
 
 void check_gates(const CompareReport& report, const Member& at) {
@@ -215,15 +211,15 @@ void check_gates(const CompareReport& report, const Member& at) {
 void check(const CompareReport& report, Found& found) {
   const Member at(found);
   check_exit_code(report.status, report.exit_code, ending_named(report.status).study, at);
-  std::map<std::string, Tally> tallies = tally(report);
+  std::map<std::string, PolicyCounts> by_policy = count_by_policy(report);
   std::set<std::string> names;
   for (std::size_t i = 0; i < report.policies.size(); ++i) {
     const PolicyBlock& policy = report.policies[i];
     const Member here = at["policies"][i];
-    here["policy"].must(names.insert(policy.policy).second, "stands twice");
-    check_policy(report, policy, tallies[policy.policy], here);
+    here["policy"].must(names.insert(policy.policy).second, "is listed twice");
+    check_policy(report, policy, by_policy[policy.policy], here);
   }
-  at["baseline"].must(names.contains(report.baseline), "is none of the policies");
+  at["baseline"].must(names.contains(report.baseline), "is not one of the policies");
   check_runs(report, names, at["runs"]);
   check_pairs(report, names, at["pairs"]);
   check_gates(report, at);

@@ -1,10 +1,8 @@
-// Cross-checks of the members of a report, beyond its description.
-
 #include <set>
 #include <unordered_map>
 
 #include "report/any_report.h"
-#include "report/check_parts.h"
+#include "report/check_blocks.h"
 
 namespace halfstep::report {
 namespace {
@@ -46,7 +44,7 @@ void check_skips(const LossScale& scale, const Member& skips) {
   const std::uint64_t listed = scale.skips.size() + sum_of({*scale.skips_left_out});
   const std::uint64_t counted = sum_of({scale.skipped_steps, scale.retried_steps});
   skips.must(listed == counted,
-             "tells of {} attempts, skipped_steps and retried_steps of {}",
+             "lists {} attempts, skipped_steps and retried_steps give {}",
              listed,
              counted);
 }
@@ -59,7 +57,7 @@ void check_run_by_step(const TrainReport& report, const Member& at) {
   check_step_history(history, at);
   const std::vector<std::int64_t>& steps = history.step;
   if (steps.empty()) return;
-  at["step"].must(steps.back() <= report.steps.ordinal, "goes beyond steps.ordinal");
+  at["step"].must(steps.back() <= report.steps.ordinal, "is above steps.ordinal");
   const std::uint64_t skipped = sum_of(history.skipped_steps);
   const auto wanted = static_cast<std::uint64_t>(report.loss_scale.skipped_steps);
   const bool whole = steps.front() <= history.interval && steps.back() == report.steps.ordinal;
@@ -85,7 +83,7 @@ void check_nonfinite(const Json& document, Found& found) {
   const Member at = Member(found)["nonfinite"];
   for (const auto& [path, kind] : document.at("nonfinite").items()) {
     const Json* target = values.at(path);
-    at[path].must(target != nullptr, "leads nowhere in this report");
+    at[path].must(target != nullptr, "does not exist in this report");
     if (target == nullptr || target->is_null()) continue;
     at[path].must(false, "is {} there and must be null", repr(*target));
   }
@@ -109,7 +107,7 @@ void check(const EvalReport& report, Found& found) {
   const Member at = Member(found)["classes"]["per_class"];
   std::uint64_t samples = 0;
   for (std::size_t i = 0; i < report.classes->per_class.size(); ++i) {
-    const ClassRow& row = report.classes->per_class[i];
+    const ClassResult& row = report.classes->per_class[i];
     samples += static_cast<std::uint64_t>(row.count);
     at[i]["correct"].must(row.correct <= row.count, "is more than count");
   }
@@ -118,8 +116,6 @@ void check(const EvalReport& report, Found& found) {
           samples,
           report.samples);
 }
-
-// Explanations.
 
 namespace {
 
@@ -135,9 +131,9 @@ void check_casts(const GraphRewriteReport& report, std::set<std::string> names, 
     const Member here = at["casts"][i];
     here["to"].must(cast.from != cast.to, "is the dtype cast from");
     if (is_half_name(cast.to)) ++to_half;
-    here["input"].must(names.contains(node_of(cast.input)), "is no port of a node or cast");
+    here["input"].must(names.contains(node_of(cast.input)), "is not a port of a node or cast");
     for (std::size_t k = 0; k < cast.consumers.size(); ++k) {
-      here["consumers"][k].must(names.contains(cast.consumers[k]), "is no node or cast");
+      here["consumers"][k].must(names.contains(cast.consumers[k]), "is not a node or cast");
     }
   }
   at["casts_counted"].must(report.casts_counted <= to_half,
@@ -152,14 +148,14 @@ void check(const GraphRewriteReport& report, Found& found) {
   for (const RewrittenNode& node : report.nodes) nodes.insert(node.name);
   check_casts(report, nodes, at);
   for (std::size_t i = 0; i < report.paint.size(); ++i) {
-    at["paint"][i]["node"].must(nodes.contains(report.paint[i].node), "is no node");
+    at["paint"][i]["node"].must(nodes.contains(report.paint[i].node), "is not a node");
   }
   at["message"].must(report.status != "failed" || !report.message.empty(),
                      "is null although the rewrite failed");
   if (report.status == "ok") return;
   at["converted_attrs"].must(report.converted_attrs == 0,
                              "is not 0 although nothing was rewritten");
-  at["casts"].must(report.casts.empty(), "are there although nothing was rewritten");
+  at["casts"].must(report.casts.empty(), "are present although nothing was rewritten");
 }
 
 void check(const Explanation& report, Found& found) {
@@ -167,9 +163,9 @@ void check(const Explanation& report, Found& found) {
   double all = 0, half = 0;
   std::int64_t casts = 0;
   for (const ExplainedOp& op : report.ops) {
-    all += op.row.flops;
-    if (is_half_name(op.row.compute_dtype)) half += op.row.flops;
-    if (op.row.type == "Cast") ++casts;
+    all += op.info.flops;
+    if (is_half_name(op.info.compute_dtype)) half += op.info.flops;
+    if (op.info.type == "Cast") ++casts;
   }
   at["half_flops_share"].must_agree(
       report.half_flops_share, all > 0 ? half / all : 0, "the ops", report.ops.size());

@@ -106,7 +106,7 @@ void ComparedRunBlock::fields(Fields& f) {
   f.text_or_null("source", source, "report it was read from; null for a run of this process");
   f.text_or_null("config_sha256", config_sha256, "of the config of a run that was read");
   f("steps", steps, "steps");
-  f("skipped_steps", skipped_steps, "batches whose update was left out");
+  f("skipped_steps", skipped_steps, "batches whose update was skipped");
   f("retried_steps", retried_steps, "attempts repeated with a lower scale");
   f("train", train, metrics_options("of the last epoch while training"));
   f("val", val, metrics_options("on the validation split after the last epoch"));
@@ -148,18 +148,18 @@ void CompareReport::fields(Fields& f) {
   describe_kind(f, k_kind);
   f.one_of("status", status, study_statuses(), "how the comparison ended");
   f("exit_code", exit_code, "of the process");
-  f("message", message, "which runs missed the target; empty without such runs");
+  f("message", message, "runs that missed the target; empty without any");
   f("run", run, "the study");
-  f("context", context, "where and by what the report was made");
-  f("config", config, "what was asked for");
-  f("paired", paired, "false for finished runs put side by side");
+  f("context", context, "machine and program that made the report");
+  f("config", config, "resolved config and overrides");
+  f("paired", paired, "false for finished runs");
   f("baseline", baseline, "the policy or run that the others are compared with");
   f("metric", metric, "by which policies are judged, with its split");
   f("margin", margin, "largest difference that does not matter, as a fraction");
   f("seeds", seeds, "asked for; empty for finished runs");
   f("policies",
     policies,
-    {.doc = "in the order asked for", .each = "one policy against the baseline"});
+    {.doc = "in the requested order", .each = "one policy against the baseline"});
   f("pairs",
     pairs,
     {.doc = "of finished seeds", .each = "one seed under the baseline and under another policy"});
@@ -168,7 +168,7 @@ void CompareReport::fields(Fields& f) {
   f("differences",
     differences,
     {.doc = "settings in which finished runs differ", .each = "one setting"});
-  f("notes", notes, "what to know before believing the numbers");
+  f("notes", notes, "limitations of the measurements");
   describe_warnings(f, warnings);
   describe_nonfinite(f, nonfinite);
 }

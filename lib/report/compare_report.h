@@ -162,7 +162,7 @@ struct CompareReport {
   std::vector<GateBlock> gates;
   std::vector<DifferenceBlock> differences;
   std::vector<std::string> notes;
-  std::vector<Remark> warnings;
+  std::vector<WarningBlock> warnings;
   NonfiniteMap nonfinite;
   void fields(Fields& f);
 };
@@ -172,7 +172,7 @@ struct CompareReport {
 std::string missed_targets(const CompareReport& report);
 
 /// 5 when a gate failed or a target was missed, else 4 when a run diverged; 130 or 143 after a
-/// request to leave.
+/// stop request.
 int exit_code(const CompareReport& report);
 
 }  // namespace halfstep::report

@@ -146,7 +146,9 @@ Rows setting_rows(const CompareReport& report) {
 }
 
 std::string gate_outcome(const GateBlock& gate) {
-  std::string text = !gate.holds ? "undecided, which fails" : *gate.holds ? "true" : "false";
+  std::string text = !gate.holds   ? "undecided, which counts as failed"
+                     : *gate.holds ? "true"
+                                   : "false";
   if (gate.terms.size() == 1) text += fmt::format(" ({})", term_value(gate.terms.front()));
   return text;
 }
@@ -202,7 +204,7 @@ std::string compare_table(const CompareReport& report) {
   return text;
 }
 
-RunParts run_parts(const ComparedRunBlock& run, const std::string& metric) {
+RunCells run_cells(const ComparedRunBlock& run, const std::string& metric) {
   const std::optional<double> value = run.metric(metric);
   return {fmt::format("seed {}  {:<14}", run.seed, run.policy),
           fmt::format("{} steps", run.steps.applied),

@@ -109,8 +109,8 @@ ConfigBlock config_block(const config::RunSpec& spec, const std::vector<std::str
   return {config::config_hash(spec), to_json(config::to_node(spec)), overrides};
 }
 
-std::vector<Remark> remarks(const std::vector<config::Warning>& warnings) {
-  std::vector<Remark> list;
+std::vector<WarningBlock> warning_blocks(const std::vector<config::Warning>& warnings) {
+  std::vector<WarningBlock> list;
   for (const config::Warning& w : warnings) list.push_back({w.code, to_string(w.where), w.message});
   return list;
 }

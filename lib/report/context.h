@@ -48,7 +48,7 @@ struct BuildInfo {
 
 BuildInfo build_info();
 
-/// Host, processor, versions, build: the `context` of a report and the whole of env.json.
+/// Host, processor, versions, build: the `context` of a report and the content of env.json.
 Context context(const backend::Backend& backend);
 
 /// `config`: hash and resolved values.
@@ -58,7 +58,7 @@ ConfigBlock config_block(const config::RunSpec& spec, const std::vector<std::str
 Json to_json(const config::Node& node);
 
 /// Warnings with code, config path and message.
-std::vector<Remark> remarks(const std::vector<config::Warning>& warnings);
+std::vector<WarningBlock> warning_blocks(const std::vector<config::Warning>& warnings);
 
 /// The `run` block of a comparison or benchmark that ends now.
 StudyRun study_run(const RunInfo& run);

@@ -45,7 +45,6 @@ std::vector<Difference> differences(const Json& a, const Json& b) {
   return rows;
 }
 
-/// The scalar members of a block.
 template <class Block>
 Json scalars(const Block& block) {
   Json kept = Json::object();
@@ -97,14 +96,14 @@ Json last_metrics(const BenchReport& report, const BenchReport& other) {
   return metrics;
 }
 
-Json precision_words_of(const PrecisionHead& head) {
+Json precision_scalars(const PrecisionHead& head) {
   Json precision = scalars(head);
   precision["rewrite"] = scalars(head.rewrite);
   return precision;
 }
 
 Json precision_of(const TrainReport& report, const TrainReport&) {
-  return precision_words_of(report.precision);
+  return precision_scalars(report.precision);
 }
 
 /// The precision of each policy for which both studies have one.
@@ -114,7 +113,7 @@ Json precision_of(const Study& report, const Study& other) {
   for (const auto& policy : report.policies) {
     const auto* same = policy_named(other.policies, policy.policy);
     if (same == nullptr || !policy.precision || !same->precision) continue;
-    policies[policy.policy] = precision_words_of(*policy.precision);
+    policies[policy.policy] = precision_scalars(*policy.precision);
   }
   return policies;
 }
@@ -176,6 +175,15 @@ std::optional<double> ratio_of(const std::optional<double>& a, const std::option
   return known ? std::optional(*a / *b) : std::nullopt;
 }
 
+std::optional<double> step_time_of(const TrainReport& report) { return report.step_time.median; }
+std::optional<double> step_time_of(const BenchReport& report) {
+  return report.measured.step_time.median;
+}
+std::optional<double> step_time_of(const CompareReport& report) {
+  const PolicyBlock* baseline = policy_named(report.policies, report.baseline);
+  return baseline != nullptr && baseline->step_time ? baseline->step_time->median : std::nullopt;
+}
+
 template <class Report>
 DiffReport diff_of(const Report& a, const Report& b) {
   DiffReport report;
@@ -190,13 +198,9 @@ DiffReport diff_of(const Report& a, const Report& b) {
     }
     report.metrics.push_back(std::move(metric));
   }
+  const std::optional<double> time_a = step_time_of(a), time_b = step_time_of(b);
+  report.step_time = {time_a, time_b, ratio_of(time_a, time_b)};
   return report;
-}
-
-void set_step_time(DiffReport& report,
-                   const std::optional<double>& a,
-                   const std::optional<double>& b) {
-  report.step_time = {a, b, ratio_of(a, b)};
 }
 
 const std::optional<PolicyTime>& time_of(const PolicyBlock& policy) { return policy.step_time; }
@@ -253,12 +257,6 @@ std::vector<PolicyDifference> policy_differences(const std::vector<Policy>& a,
   return rows;
 }
 
-std::optional<double> baseline_time(const CompareReport& report) {
-  const PolicyBlock* baseline = policy_named(report.policies, report.baseline);
-  return baseline != nullptr && baseline->step_time ? baseline->step_time->median : std::nullopt;
-}
-
-/// Whether diff() takes two reports of this kind.
 template <class Report>
 constexpr bool k_has_diff = requires(const Report& report) {
   diff(report, report);
@@ -328,15 +326,10 @@ std::string policies_text(const DiffReport& diff) {
 
 }  // namespace
 
-DiffReport diff(const TrainReport& a, const TrainReport& b) {
-  DiffReport report = diff_of(a, b);
-  set_step_time(report, a.step_time.median, b.step_time.median);
-  return report;
-}
+DiffReport diff(const TrainReport& a, const TrainReport& b) { return diff_of(a, b); }
 
 DiffReport diff(const CompareReport& a, const CompareReport& b) {
   DiffReport report = diff_of(a, b);
-  set_step_time(report, baseline_time(a), baseline_time(b));
   const bool alike = a.baseline == b.baseline;
   report.policies =
       policy_differences(a.policies, b.policies, alike, alike && a.metric == b.metric);
@@ -345,7 +338,6 @@ DiffReport diff(const CompareReport& a, const CompareReport& b) {
 
 DiffReport diff(const BenchReport& a, const BenchReport& b) {
   DiffReport report = diff_of(a, b);
-  set_step_time(report, a.measured.step_time.median, b.measured.step_time.median);
   report.policies =
       policy_differences(a.policies, b.policies, a.bench.policy == b.bench.policy, false);
   return report;

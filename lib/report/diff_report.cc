@@ -43,7 +43,7 @@ void DiffReport::fields(Fields& f) {
           OneOfRef{&of, run_kinds()},
           {.doc = "kind of both reports; without it training runs", .optional = true});
   f("config", config, {.doc = "settings", .each = "one member"});
-  f("precision", precision, {.doc = "what became of the precision", .each = "one member"});
+  f("precision", precision, {.doc = "requested and effective precision", .each = "one member"});
   f("outcome", outcome, {.doc = "end, steps, hashes, machine", .each = "one member"});
   f("metrics",
     metrics,

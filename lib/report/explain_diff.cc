@@ -23,10 +23,10 @@ ExplainDiff explain_diff(const Explanation& a,
                          const std::string& name_b) {
   ExplainDiff diff{{name_a, name_b}, {}};
   for (const ExplainedOp& right : b.ops) {
-    const ExplainedOp* left = a.find(right.row.name);
+    const ExplainedOp* left = a.find(right.info.name);
     if (right.cast || left == nullptr) continue;
-    const OpRow& x = left->row;
-    const OpRow& y = right.row;
+    const OpInfo& x = left->info;
+    const OpInfo& y = right.info;
     if (x.compute_dtype == y.compute_dtype && x.out_dtype == y.out_dtype) continue;
     diff.ops.push_back({y.name,
                         y.type,

@@ -12,19 +12,19 @@ using precision::dot_text;
 
 std::string box(const Explanation& e, std::size_t id, const ExplainedOp& op) {
   const std::string tooltip =
-      fmt::format("{}: {}; kernel {}", op.row.name, short_reason(e, op), short_kernel(e, op));
+      fmt::format("{}: {}; kernel {}", op.info.name, short_reason(e, op), short_kernel(e, op));
   if (op.cast) {
     return fmt::format("n{} [label={}, shape=ellipse, fillcolor=lightyellow, tooltip={}];\n",
                        id,
-                       dot_text("cast to " + short_dtype(op.row.out_dtype)),
+                       dot_text("cast to " + short_dtype(op.info.out_dtype)),
                        dot_text(tooltip));
   }
-  const std::string_view color = is_half_name(op.row.compute_dtype) ? "palegreen"
-                                 : op.step == "deny_spread"         ? "lightcoral"
-                                                                    : "white";
+  const std::string_view color = is_half_name(op.info.compute_dtype) ? "palegreen"
+                                 : op.step == "deny_spread"          ? "lightcoral"
+                                                                     : "white";
   return fmt::format("n{} [label={}, fillcolor={}, tooltip={}];\n",
                      id,
-                     dot_text(op.row.type),
+                     dot_text(op.info.type),
                      color,
                      dot_text(tooltip));
 }
@@ -37,9 +37,9 @@ std::string to_dot(const Explanation& e, bool verbose) {
   std::vector<bool> shown(e.ops.size());
   for (std::size_t i = 0; i < e.ops.size(); ++i) {
     const ExplainedOp& op = e.ops[i];
-    shown[i] = verbose || is_main_phase(op.row.phase);
+    shown[i] = verbose || is_main_phase(op.info.phase);
     if (!shown[i]) continue;
-    const std::string group = group_name(op) + (op.row.phase == "backward" ? ", backward" : "");
+    const std::string group = group_name(op) + (op.info.phase == "backward" ? ", backward" : "");
     clusters[group] += "    " + box(e, i, op);
   }
   std::size_t number = 0;
@@ -55,7 +55,7 @@ std::string to_dot(const Explanation& e, bool verbose) {
       text += fmt::format("  n{} -> n{} [label={}];\n",
                           from,
                           i,
-                          dot_text(short_dtype(e.ops[source].row.out_dtype)));
+                          dot_text(short_dtype(e.ops[source].info.out_dtype)));
     }
   }
   return text + "}\n";

@@ -30,7 +30,7 @@ struct HintContext {
   const Explanation& e;
   DType half;  ///< dtype of the matmuls
   std::optional<MatrixUnit> unit;
-  std::vector<Remark>& found;
+  std::vector<WarningBlock>& found;
 
   void add(std::string_view code, std::string where, std::string message) const {
     found.push_back(
@@ -57,28 +57,28 @@ std::vector<Extent> extents(const Graph& graph, const Node& node) {
 void padding_hints(const HintContext& c) {
   if (!c.unit) return;
   for (const ExplainedOp& op : c.e.ops) {
-    const Node& node = c.graph.node(c.graph.find(op.row.name));
-    if (op.row.phase != "forward" || node.outputs.empty()) continue;
+    const Node& node = c.graph.node(c.graph.find(op.info.name));
+    if (op.info.phase != "forward" || node.outputs.empty()) continue;
     if (!is_half(node.outputs[0].dtype)) continue;
-    std::vector<std::string> parts;
+    std::vector<std::string> descriptions;
     double padded = 1;
     for (const Extent& extent : extents(c.graph, node)) {
       const std::int64_t up =
           (extent.size + c.unit->multiple - 1) / c.unit->multiple * c.unit->multiple;
       if (up == extent.size) continue;
-      parts.push_back(fmt::format("{} {} (to {})", extent.what, extent.size, up));
+      descriptions.push_back(fmt::format("{} {} (to {})", extent.what, extent.size, up));
       padded *= static_cast<double>(up) / static_cast<double>(extent.size);
     }
-    if (parts.empty()) continue;
-    const double share = op.row.flops / c.e.flops;
+    if (descriptions.empty()) continue;
+    const double share = op.info.flops / c.e.flops;
     const double cost = share * (padded - 1);
     constexpr double k_negligible = 0.02;
     c.add(config::k_padded_extent,
-          op.row.layer,
+          op.info.layer,
           fmt::format("{} work in multiples of {} and pad {}; this adds {} of the step's FLOPs{}",
                       c.unit->name,
                       c.unit->multiple,
-                      fmt::join(parts, ", "),
+                      fmt::join(descriptions, ", "),
                       cost < 0.001 ? "under 0.1 %" : fmt::format("{:.1f} %", cost * 100),
                       cost < k_negligible ? ": negligible" : ""));
   }
@@ -115,7 +115,7 @@ void cast_hint(const HintContext& c) {
                     megabytes(c.e.bytes),
                     megabytes(largest->cast_bytes),
                     short_name(*largest),
-                    largest->row.layer.empty() ? "" : " of " + largest->row.layer));
+                    largest->info.layer.empty() ? "" : " of " + largest->info.layer));
 }
 
 /// The scalar of a Const behind casts, or nothing.
@@ -128,16 +128,16 @@ std::optional<double> constant_behind(const Graph& graph, graph::Value value) {
 void epsilon_hints(const HintContext& c) {
   constexpr double k_smallest_subnormal = 0x1p-24;
   for (const ExplainedOp& op : c.e.ops) {
-    if (op.row.compute_dtype != "float16") continue;
-    const Node& node = c.graph.node(c.graph.find(op.row.name));
+    if (op.info.compute_dtype != "float16") continue;
+    const Node& node = c.graph.node(c.graph.find(op.info.name));
     for (const graph::Value& input : node.inputs) {
       const std::optional<double> value = constant_behind(c.graph, input);
       if (!value || *value == 0 || std::abs(*value) >= k_smallest_subnormal) continue;
       c.add(config::k_lost_epsilon,
-            op.row.layer,
+            op.info.layer,
             fmt::format("{} computes with {:.3g}, which is nearly or exactly 0 in float16, whose "
                         "smallest number is 6e-8; give a larger epsilon or dtype: float32",
-                        op.row.name,
+                        op.info.name,
                         *value));
     }
   }
@@ -150,11 +150,11 @@ std::string edit_flags(const std::string& op) {
 }
 
 /// The number of further ops that are converted when `op` may be, determined by a rewrite.
-std::int64_t gained(const HintContext& c, const Graph& given, const std::string& op) {
+std::int64_t count_more_converted(const HintContext& c, const Graph& step, const std::string& op) {
   config::RunSpec spec = c.session.spec();
   spec.precision.lists.deny.remove.push_back(op);
   spec.precision.lists.infer.add.push_back(op);
-  const train::Prepared tried = plan::prepare_graph(given, spec);
+  const train::Prepared tried = plan::prepare_graph(step, spec);
   return tried.rewrite.nodes_converted - c.e.rewrite.nodes_converted;
 }
 
@@ -168,20 +168,21 @@ void deny_hints(const HintContext& c) {
     if (d.list == "deny" && !loss) denied.emplace(d.op, d.node);
   }
   if (denied.empty()) return;
-  const Graph given =
+  const Graph step =
       nn::build_step(c.session.step_spec(), c.session.data_shape(), c.e.batch, nn::Purpose::train);
   for (const auto& [op, node] : denied) {
-    const std::int64_t more = gained(c, given, op);
+    const std::int64_t more = count_more_converted(c, step, op);
     if (more <= 0) continue;
-    c.add(config::k_denied_op,
-          node,
-          fmt::format("`{}` is on the deny list and drags what follows it to float32; {} more op{} "
-                      "would be {} with {}",
-                      op,
-                      more,
-                      more == 1 ? "" : "s",
-                      name(c.half),
-                      edit_flags(op)));
+    c.add(
+        config::k_denied_op,
+        node,
+        fmt::format("`{}` is on the deny list and keeps the ops after it in float32; {} more op{} "
+                    "would be {} with {}",
+                    op,
+                    more,
+                    more == 1 ? "" : "s",
+                    name(c.half),
+                    edit_flags(op)));
   }
 }
 
@@ -207,8 +208,8 @@ void rewrite_hints(const HintContext& c) {
 /// The 16-bit dtype that matmuls compute in, if any does.
 std::optional<DType> half_of(const Explanation& e) {
   for (const ExplainedOp& op : e.ops) {
-    if (op.row.flops > 0 && is_half_name(op.row.compute_dtype)) {
-      return dtype_named(op.row.compute_dtype);
+    if (op.info.flops > 0 && is_half_name(op.info.compute_dtype)) {
+      return dtype_named(op.info.compute_dtype);
     }
   }
   return std::nullopt;
@@ -216,8 +217,8 @@ std::optional<DType> half_of(const Explanation& e) {
 
 }  // namespace
 
-std::vector<Remark> hints(train::Session& session, const Explanation& e) {
-  std::vector<Remark> found;
+std::vector<WarningBlock> hints(train::Session& session, const Explanation& e) {
+  std::vector<WarningBlock> found;
   const std::optional<DType> half = half_of(e);
   const DType meant = half.value_or(dtype_named(e.rewrite.target).value_or(DType::float16));
   const HintContext context{session,
@@ -234,7 +235,7 @@ std::vector<Remark> hints(train::Session& session, const Explanation& e) {
     cast_hint(context);
     epsilon_hints(context);
   }
-  std::ranges::move(remarks(session.warnings()), std::back_inserter(found));
+  std::ranges::move(warning_blocks(session.warnings()), std::back_inserter(found));
   return found;
 }
 

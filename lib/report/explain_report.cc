@@ -160,17 +160,17 @@ class Explainer {
   ExplainedOp op(int id) {
     const Node& node = graph_.node(id);
     ExplainedOp op;
-    op.row = op_row(graph_, node);
+    op.info = op_info(graph_, node);
     op.step = "policy";
     if (const auto it = decisions_.find(node.name); it != decisions_.end()) {
       op.list = it->second->list;
       op.step = it->second->step;
       op.cause = it->second->cause;
-      op.row.reason = it->second->reason;
+      op.info.reason = it->second->reason;
     }
     find_kernel(id, op);
     predict(node, op);
-    op.row.type = node.listed_op();
+    op.info.type = node.listed_op();
     add_bytes(node, op);
     if (node.is(graph::ops::k_cast) && is_floating(graph_.type(node.inputs[0]).dtype) &&
         is_floating(node.outputs[0].dtype)) {
@@ -184,7 +184,7 @@ class Explainer {
   static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   /// Whether a node is of the layer and phase of an op.
   static bool belongs(const Node& node, const ExplainedOp& op) {
-    return op.row.layer == node.origin.layer && op.row.phase == name(node.origin.phase);
+    return op.info.layer == node.origin.layer && op.info.phase == name(node.origin.phase);
   }
   static void add_bytes(const Node& node, ExplainedOp& op) {
     for (const graph::TensorType& type : node.outputs) {
@@ -210,7 +210,7 @@ class Explainer {
   /// around it, a reader for others.
   void find_kernel(int id, ExplainedOp& op) const {
     std::set<int> seen;
-    int into = launches_.kernels.contains(graph_.node(id).name) ? id : summing_product(id);
+    int into = launches_.kernels.contains(graph_.node(id).name) ? id : reducing_matmul(id);
     if (into < 0) into = grouped_update(id);
     if (into < 0) into = launched(id, seen);
     if (into < 0) return;
@@ -219,12 +219,12 @@ class Explainer {
     const bool widened =
         launches_.float32.contains(name) && is_half(graph_.node(into).outputs[0].dtype);
     const std::string kernel = launches_.kernels.at(name) + (widened ? " by float32" : "");
-    run_by(op.row, kernel, launches_.algorithms.at(name), processor_);
+    run_by(op.info, kernel, launches_.algorithms.at(name), processor_);
     if (into != id) op.fused_into = name;
   }
 
   void predict(const Node& node, ExplainedOp& op) const {
-    if (backend_.device || pretends_gpu_ || !is_half_name(op.row.compute_dtype)) return;
+    if (backend_.device || pretends_gpu_ || !is_half_name(op.info.compute_dtype)) return;
     const auto workload = backend::workload_of({graph_, node});
     if (!workload) return;
     for (const auto& p : backend::cost_model(backend_.capabilities).predictions(*workload)) {
@@ -245,7 +245,7 @@ class Explainer {
   }
 
   /// The matmul that sums the columns of a BiasAddGrad, which has no launch; -1 for other ops.
-  int summing_product(int id) const {
+  int reducing_matmul(int id) const {
     const Node& node = graph_.node(id);
     if (!node.is(graph::ops::k_bias_add_grad)) return -1;
     const int dy = node.inputs[0].node;
@@ -317,8 +317,8 @@ class Explainer {
 void add_up(Explanation& e) {
   double half_flops = 0, half_bytes = 0;
   for (const ExplainedOp& op : e.ops) {
-    e.flops += op.row.flops;
-    if (is_half_name(op.row.compute_dtype)) half_flops += op.row.flops;
+    e.flops += op.info.flops;
+    if (is_half_name(op.info.compute_dtype)) half_flops += op.info.flops;
     e.bytes += op.bytes;
     half_bytes += op.half_bytes;
     if (op.cast) ++e.casts;
@@ -332,7 +332,7 @@ void add_up(Explanation& e) {
 
 const ExplainedOp* Explanation::find(std::string_view name) const {
   return find_or_null(
-      ops, name, [](const ExplainedOp& op) { return std::string_view(op.row.name); });
+      ops, name, [](const ExplainedOp& op) { return std::string_view(op.info.name); });
 }
 
 Explanation explain(train::Session& session, const std::string& gpu) {
@@ -368,7 +368,7 @@ void Prediction::fields(Fields& f) {
 }
 
 void ExplainedOp::fields(Fields& f) {
-  row.describe(f, true);
+  info.describe(f, true);
   f.text_or_null("fused_into", fused_into, "op whose launch computes this one too");
   f.text_or_null("list", list, "of the rewrite that names the op");
   f("step", step, "of the rewrite that decided; policy without one");
@@ -391,7 +391,7 @@ void Explanation::fields(Fields& f) {
     ops,
     {.doc = "every op that the precision passes decided about, in order",
      .each = "one launch of a step"});
-  f("rewrite", rewrite, "what the automatic rewrite did");
+  f("rewrite", rewrite, "result of the automatic rewrite");
   f("casts_executed", casts, "casts between floating dtypes in a step");
   f("cast_bytes", cast_bytes, "bytes read and written by them in a step");
   f("flops_per_step", flops, "of matmuls and convolutions");
@@ -403,7 +403,7 @@ void Explanation::fields(Fields& f) {
   f("rank_messages",
     rank_messages,
     {.doc = "of a step of several ranks; null for one process", .optional = true});
-  f("hints", hints, {.doc = "what could be changed", .each = "one hint"});
+  f("hints", hints, {.doc = "suggested changes", .each = "one hint"});
 }
 
 std::string megabytes(double bytes) {

@@ -20,7 +20,7 @@ struct Prediction {
 };
 
 struct ExplainedOp {
-  OpRow row;               ///< `kernel` is "" where no row takes the op
+  OpInfo info;             ///< `kernel` is "" where no row takes the op
   std::string fused_into;  ///< the op whose launch computes this one too, "" when it has its own
   std::string list;        ///< of the rewrite: allow, infer, deny, clear; "" when on none
   std::string step;        ///< of the rewrite that decided; "policy" without a rewrite
@@ -54,7 +54,7 @@ struct Explanation {
   double half_bytes_share = 0;                   ///< of `bytes`
   std::optional<StepPrediction> predicted_step;  ///< on a GPU, present or pretended
   std::optional<RankMessages> rank_messages;     ///< of several ranks
-  std::vector<Remark> hints;
+  std::vector<WarningBlock> hints;
 
   void fields(Fields& f);
   const ExplainedOp* find(std::string_view name) const;
@@ -70,7 +70,7 @@ Explanation explain(train::Session& session, const std::string& gpu = "");
 /// dtype; W207 casts that move much; W208 epsilon lost in float16; W209 a GPU that TensorFlow would
 /// not rewrite for; W210 a rewrite that found nothing to do. Then the session's own warnings.
 /// `explanation` is complete except for its hints.
-std::vector<Remark> hints(train::Session& session, const Explanation& explanation);
+std::vector<WarningBlock> hints(train::Session& session, const Explanation& explanation);
 
 /// `explain --diff`: an op whose dtypes differ.
 struct ExplainedDifference {

@@ -90,9 +90,9 @@ std::string joined(const Counts& counts) {
 }
 
 bool same_line(const Explanation& e, const ExplainedOp& a, const ExplainedOp& b) {
-  return !a.cast && !b.cast && a.list == b.list && a.row.in_dtype == b.row.in_dtype &&
-         a.row.compute_dtype == b.row.compute_dtype && a.row.out_dtype == b.row.out_dtype &&
-         a.row.accumulate_dtype == b.row.accumulate_dtype &&
+  return !a.cast && !b.cast && a.list == b.list && a.info.in_dtype == b.info.in_dtype &&
+         a.info.compute_dtype == b.info.compute_dtype && a.info.out_dtype == b.info.out_dtype &&
+         a.info.accumulate_dtype == b.info.accumulate_dtype &&
          short_reason(e, a) == short_reason(e, b) && short_kernel(e, a) == short_kernel(e, b);
 }
 
@@ -102,9 +102,9 @@ using Groups = std::vector<std::pair<std::string, std::vector<const ExplainedOp*
 Groups grouped(const Explanation& e, bool verbose) {
   Groups groups;
   for (const ExplainedOp& op : e.ops) {
-    if (!verbose && !is_main_phase(op.row.phase)) continue;
+    if (!verbose && !is_main_phase(op.info.phase)) continue;
     std::string heading = group_name(op);
-    if (heading != op.row.phase && op.row.phase != "forward") heading += ", " + op.row.phase;
+    if (heading != op.info.phase && op.info.phase != "forward") heading += ", " + op.info.phase;
     auto it = std::ranges::find(groups, heading, &Groups::value_type::first);
     if (it == groups.end()) {
       groups.emplace_back(heading, std::vector<const ExplainedOp*>{});
@@ -134,15 +134,15 @@ std::vector<Run> runs(const Explanation& e, const std::vector<const ExplainedOp*
   return result;
 }
 
-/// The legend of the table.
 std::string legend(const plan::RewriteSummary& rewrite) {
   std::string text =
-      "in, comp, acc, out: dtypes read, computed in, summed in, written (f16 = float16, ...)\n";
+      "in, comp, acc, out: dtypes read, computed in, accumulated in, written (f16 = float16, "
+      "...)\n";
   if (rewrite.target.empty()) return text;
-  text += "list: allow = always 16-bit; deny = never, nor the infer ops behind it; infer = ";
+  text += "list: allow = always 16-bit; deny = never, nor the infer ops after it; infer = ";
   text += rewrite.infer_follows ? "between\n      16-bit ops or right after one"
                                 : "only between\n      16-bit ops";
-  text += "; clear = like its neighbours; - = left alone\n";
+  text += "; clear = like its neighbours; - = unchanged\n";
   return text;
 }
 
@@ -151,13 +151,13 @@ std::string other_phases(const Explanation& e) {
   std::map<std::string, int> kept;
   int all = 0, half = 0;
   for (const ExplainedOp& op : e.ops) {
-    if (op.row.phase != "backward" || op.cast) continue;
+    if (op.info.phase != "backward" || op.cast) continue;
     ++all;
-    if (is_half_name(op.row.compute_dtype)) {
+    if (is_half_name(op.info.compute_dtype)) {
       ++half;
     } else if (op.list == "infer" || op.list == "clear") {
-      ++kept[op.cause.empty() ? op.row.type
-                              : fmt::format("{} ({})", op.row.type, short_reason(e, op))];
+      ++kept[op.cause.empty() ? op.info.type
+                              : fmt::format("{} ({})", op.info.type, short_reason(e, op))];
     }
   }
   std::string text = fmt::format("{} of {} ops in 16 bits (-v lists them)", half, all);
@@ -165,7 +165,7 @@ std::string other_phases(const Explanation& e) {
 }
 
 /// "title     text", with the text wrapped to the right of its title.
-std::string fact(std::string_view title, std::string_view text) {
+std::string text_field(std::string_view title, std::string_view text) {
   constexpr std::size_t k_title = 12;
   std::string result;
   for (const std::string& line : wrap(text, k_page - k_title)) {
@@ -179,25 +179,26 @@ std::string flops_text(double flops) {
                      : fmt::format("{:.3g} GFLOP", flops / 1e9);
 }
 
-std::string sums(const Explanation& e) {
+std::string totals(const Explanation& e) {
   std::string text;
   if (!e.rewrite.target.empty()) {
-    text += fact("converted",
-                 fmt::format("{} of {} nodes (constants, variables and updates never are)",
-                             e.rewrite.nodes_converted,
-                             e.rewrite.nodes_total));
+    text += text_field("converted",
+                       fmt::format("{} of {} nodes (constants, variables and updates never are)",
+                                   e.rewrite.nodes_converted,
+                                   e.rewrite.nodes_total));
     if (!e.rewrite.list_edits.empty()) {
-      text += fact("list edits", fmt::format("{}", fmt::join(e.rewrite.list_edits, ", ")));
+      text += text_field("list edits", fmt::format("{}", fmt::join(e.rewrite.list_edits, ", ")));
     }
   }
-  text += fact("casts",
-               fmt::format("{}, which read and write {} a step", e.casts, megabytes(e.cast_bytes)));
-  text += fact("in 16 bits",
-               fmt::format("{:.1f} % of {} in matmuls and convolutions, {:.1f} % of {} written",
-                           e.half_flops_share * 100,
-                           flops_text(e.flops),
-                           e.half_bytes_share * 100,
-                           megabytes(e.bytes)));
+  text += text_field(
+      "casts", fmt::format("{}, which read and write {} a step", e.casts, megabytes(e.cast_bytes)));
+  text +=
+      text_field("in 16 bits",
+                 fmt::format("{:.1f} % of {} in matmuls and convolutions, {:.1f} % of {} written",
+                             e.half_flops_share * 100,
+                             flops_text(e.flops),
+                             e.half_bytes_share * 100,
+                             megabytes(e.bytes)));
   return text;
 }
 
@@ -207,34 +208,33 @@ std::string predictions(const Explanation& e, bool verbose) {
   std::string text;
   for (const ExplainedOp& op : e.ops) {
     if (op.predicted.size() < 2) continue;
-    const bool widened = op.row.kernel.ends_with("by float32");
-    if (!verbose && (!widened || !is_main_phase(op.row.phase))) continue;
+    const bool widened = op.info.kernel.ends_with("by float32");
+    if (!verbose && (!widened || !is_main_phase(op.info.phase))) continue;
     std::string times;
     for (const auto& [kernel, seconds] : op.predicted) {
       times += fmt::format("{}{} {:.3g} us", times.empty() ? "" : ", ", kernel, seconds * 1e6);
     }
-    text += fact("predicted",
-                 fmt::format("{} runs on {}: {} (one thread, {} samples, operands packed before)",
-                             op.row.name,
-                             op.row.kernel,
-                             times,
-                             backend::k_nominal_batch));
+    text +=
+        text_field("predicted",
+                   fmt::format("{} runs on {}: {} (one thread, {} samples, operands packed before)",
+                               op.info.name,
+                               op.info.kernel,
+                               times,
+                               backend::k_nominal_batch));
   }
   return text;
 }
 
-/// The algorithms that libraries chose on a device.
 std::string algorithms(const Explanation& e, bool verbose) {
   std::string text;
   for (const ExplainedOp& op : e.ops) {
-    if (op.row.algorithm.empty() || !op.fused_into.empty()) continue;
-    if (!verbose && !is_main_phase(op.row.phase)) continue;
-    text += fact("algorithm", fmt::format("{}: {}", op.row.name, op.row.algorithm));
+    if (op.info.algorithm.empty() || !op.fused_into.empty()) continue;
+    if (!verbose && !is_main_phase(op.info.phase)) continue;
+    text += text_field("algorithm", fmt::format("{}: {}", op.info.name, op.info.algorithm));
   }
   return text;
 }
 
-/// The launches of a step on a GPU with their predicted times.
 std::string predicted_launches(const Explanation& e) {
   if (!e.predicted_step) return "";
   const StepPrediction& step = *e.predicted_step;
@@ -295,12 +295,12 @@ std::string messages(const RankMessages& all, bool verbose) {
                      m.layers.empty() ? "" : ": ",
                      fmt::join(m.layers, ", "))});
   }
-  return fact(fmt::format("{} ranks", all.ranks),
-              fmt::format("each sends {} in {} messages a step: {}{}",
-                          megabytes(all.sent_bytes),
-                          all.messages.size(),
-                          fmt::join(parts, ", "),
-                          verbose ? "" : " (-v lists each)")) +
+  return text_field(fmt::format("{} ranks", all.ranks),
+                    fmt::format("each sends {} in {} messages a step: {}{}",
+                                megabytes(all.sent_bytes),
+                                all.messages.size(),
+                                fmt::join(parts, ", "),
+                                verbose ? "" : " (-v lists each)")) +
          page.text();
 }
 
@@ -326,7 +326,7 @@ std::string to_table(const Explanation& e, bool verbose) {
   for (const auto& [heading, ops] : grouped(e, verbose)) {
     page.heading(heading);
     for (const Run& run : runs(e, ops, !verbose)) {
-      const OpRow& row = run.first->row;
+      const OpInfo& row = run.first->info;
       std::vector<std::string> cells{joined(run.names)};
       if (rewrite) cells.push_back(run.first->list.empty() ? "-" : run.first->list);
       for (const std::string* dtype :
@@ -339,21 +339,22 @@ std::string to_table(const Explanation& e, bool verbose) {
     }
   }
   std::string text = heading(e) + "\n\n" + page.text() + "\n";
-  if (!verbose) text += fact("backward", other_phases(e));
-  text += sums(e);
+  if (!verbose) text += text_field("backward", other_phases(e));
+  text += totals(e);
   text += predictions(e, verbose) + algorithms(e, verbose);
   if (e.predicted_step) {
-    text += fact("predicted",
-                 fmt::format("{:.3f} ms a step on {} in {} launches, from operations and bytes{}",
-                             e.predicted_step->ms,
-                             e.predicted_step->gpu,
-                             e.predicted_step->launches.size(),
-                             verbose ? "" : " (-v lists them)"));
+    text +=
+        text_field("predicted",
+                   fmt::format("{:.3f} ms a step on {} in {} launches, from operations and bytes{}",
+                               e.predicted_step->ms,
+                               e.predicted_step->gpu,
+                               e.predicted_step->launches.size(),
+                               verbose ? "" : " (-v lists them)"));
   }
   if (e.rank_messages) text += messages(*e.rank_messages, verbose);
-  for (const Remark& hint : e.hints) {
-    text += fact("hint " + hint.code,
-                 hint.where.empty() ? hint.message : hint.where + ": " + hint.message);
+  for (const WarningBlock& hint : e.hints) {
+    text += text_field("hint " + hint.code,
+                       hint.where.empty() ? hint.message : hint.where + ": " + hint.message);
   }
   if (verbose) text += predicted_launches(e);
   return printable_lines(text) + "\n" + legend(e.rewrite);
@@ -374,27 +375,27 @@ std::string diff_table(const Explanation& a,
   std::string heading;
   std::size_t same = 0;
   for (const ExplainedOp& op : b.ops) {
-    const ExplainedOp* other = a.find(op.row.name);
+    const ExplainedOp* other = a.find(op.info.name);
     if (op.cast || other == nullptr) continue;
-    if (other->row.compute_dtype == op.row.compute_dtype &&
-        other->row.out_dtype == op.row.out_dtype) {
+    if (other->info.compute_dtype == op.info.compute_dtype &&
+        other->info.out_dtype == op.info.out_dtype) {
       ++same;
       continue;
     }
     const std::string group =
-        group_name(op) + (op.row.phase == "forward" ? "" : ", " + op.row.phase);
+        group_name(op) + (op.info.phase == "forward" ? "" : ", " + op.info.phase);
     if (group != heading) page.heading(group);
     heading = group;
     page.row({short_name(op),
-              short_dtype(other->row.compute_dtype),
-              short_dtype(op.row.compute_dtype),
+              short_dtype(other->info.compute_dtype),
+              short_dtype(op.info.compute_dtype),
               short_reason(b, op),
               short_kernel(b, op)});
   }
   if (heading.empty()) page.heading("no op differs");
   std::string text = page.text() + fmt::format("\n{} more ops have equal dtypes\n", same);
   for (const auto& [name, e] : {std::pair{&name_a, &a}, std::pair{&name_b, &b}}) {
-    text += fmt::format("\n{}\n{}", *name, sums(*e));
+    text += fmt::format("\n{}\n{}", *name, totals(*e));
   }
   return text;
 }

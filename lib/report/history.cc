@@ -45,7 +45,7 @@ std::vector<std::string> History::metric_names() const {
 
 const Column* History::metric(std::string_view name) const { return column_of(*this, name); }
 
-std::int64_t History::whole_epochs() const { return std::ranges::count(partial, false); }
+std::int64_t History::completed_epochs() const { return std::ranges::count(partial, false); }
 
 History history_block(const std::vector<train::EpochRecord>& epochs,
                       const std::vector<std::string>& metrics) {
@@ -107,12 +107,12 @@ std::vector<train::EpochRecord> read_history(const History& history) {
 std::string missed_target(const train::TimeToAccuracy& target, const History& history) {
   const double sign = config::smaller_is_better(target.metric) ? -1 : 1;
   std::string best = "no epoch has a value of it";
-  double most = -std::numeric_limits<double>::infinity();
+  double best_value = -std::numeric_limits<double>::infinity();
   const Column* column = history.metric(target.metric);
   for (std::size_t i = 0; column != nullptr && i < column->size(); ++i) {
     const double value = sign * real((*column)[i]);
-    if (!(value > most)) continue;
-    most = value;
+    if (!(value > best_value)) continue;
+    best_value = value;
     best = fmt::format("the best was {:.6g}, in epoch {}", sign * value, history.epoch[i]);
   }
   return fmt::format("the target {}={:g} was not reached: {}", target.metric, target.target, best);
@@ -131,7 +131,7 @@ void StepColumns::fields(Fields& f) {
                  "program drew them"});
   f("learning_rate", learning_rate, "of the last batch");
   f("loss_scale", loss_scale, "after the last batch; null without scaling");
-  f("skipped_steps", skipped_steps, "batches whose update was left out");
+  f("skipped_steps", skipped_steps, "batches whose update was skipped");
 }
 
 const Column* StepColumns::metric(std::string_view name) const { return column_of(*this, name); }

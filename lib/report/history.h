@@ -11,7 +11,7 @@
 
 namespace halfstep::report {
 
-/// NaN in place of null, which numbers that are not finite are in a file.
+/// The value, or NaN: reports store numbers that are not finite as null.
 double real(const std::optional<double>& value);
 
 /// One value per epoch in every column.
@@ -29,7 +29,7 @@ struct History {
   std::vector<std::string> metric_names() const;
   /// The column of a metric or of "loss"; null where there is none.
   const Column* metric(std::string_view name) const;
-  std::int64_t whole_epochs() const;
+  std::int64_t completed_epochs() const;
 };
 History history_block(const std::vector<train::EpochRecord>& epochs,
                       const std::vector<std::string>& metrics);

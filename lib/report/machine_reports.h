@@ -91,7 +91,7 @@ struct ReferenceReport {
 
 struct VerifyResumeReport {
   static constexpr std::string_view k_kind = "verify_resume",
-                                    k_doc = "a resumed run against a whole one";
+                                    k_doc = "a resumed run against an uninterrupted one";
   std::int64_t exit_code = 0, at_step = 1, steps = 1;
   bool equal = false;
   std::string whole_hash, resumed_hash;

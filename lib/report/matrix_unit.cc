@@ -12,12 +12,12 @@
 namespace halfstep::report {
 namespace {
 
-struct CpuRow {
+struct CpuUnit {
   backend::Isa from;
   DType dtype;
   MatrixUnit unit;
 };
-struct GpuRow {
+struct GpuUnit {
   int from;  ///< compute capability, 70 for 7.0
   DType dtype;
   MatrixUnit unit;
@@ -25,17 +25,17 @@ struct GpuRow {
 
 /// The newest first. Each extent of a GEMM is the reduction length of one of its two gradients, so
 /// the multiple is the largest that a unit needs along any axis.
-constexpr std::array k_cpu_rows{
-    CpuRow{backend::Isa::amx, DType::bfloat16, {"AMX tiles", 32, ""}},
+constexpr std::array k_cpu_units{
+    CpuUnit{backend::Isa::amx, DType::bfloat16, {"AMX tiles", 32, ""}},
     // AMX-FP16 is an extension of its own, which no kernel uses.
-    CpuRow{backend::Isa::amx,
-           DType::float16,
-           {"AMX tiles", 32, "multiplied as bfloat16 parts, which is slower than bfloat16"}},
-    CpuRow{backend::Isa::avx512_bf16, DType::bfloat16, {"AVX512-BF16 dot products", 16, ""}},
+    CpuUnit{backend::Isa::amx,
+            DType::float16,
+            {"AMX tiles", 32, "multiplied as bfloat16 parts, which is slower than bfloat16"}},
+    CpuUnit{backend::Isa::avx512_bf16, DType::bfloat16, {"AVX512-BF16 dot products", 16, ""}},
 };
-constexpr std::array k_gpu_rows{
-    GpuRow{70, DType::float16, {"tensor cores", 8, ""}},
-    GpuRow{80, DType::bfloat16, {"tensor cores", 8, ""}},
+constexpr std::array k_gpu_units{
+    GpuUnit{70, DType::float16, {"tensor cores", 8, ""}},
+    GpuUnit{80, DType::bfloat16, {"tensor cores", 8, ""}},
 };
 
 /// The targets of NVIDIA's compilers, and the suffixes of their variants.
@@ -73,14 +73,14 @@ bool is_gpu(std::string_view arch) { return compute_capability(arch) > 0; }
 
 std::optional<MatrixUnit> matrix_unit(std::string_view arch, DType dtype) {
   if (is_gpu(arch)) {
-    for (const GpuRow& row : k_gpu_rows) {
-      if (row.dtype == dtype && compute_capability(arch) >= row.from) return row.unit;
+    for (const GpuUnit& entry : k_gpu_units) {
+      if (entry.dtype == dtype && compute_capability(arch) >= entry.from) return entry.unit;
     }
     return std::nullopt;
   }
   const std::optional<backend::Isa> isa = backend::isa_named(arch);
-  for (const CpuRow& row : k_cpu_rows) {
-    if (isa && row.dtype == dtype && *isa >= row.from) return row.unit;
+  for (const CpuUnit& entry : k_cpu_units) {
+    if (isa && entry.dtype == dtype && *isa >= entry.from) return entry.unit;
   }
   return std::nullopt;
 }

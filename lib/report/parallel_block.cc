@@ -30,7 +30,7 @@ void RankBlock::fields(Fields& f) {
   f("compute_seconds", compute_seconds, "s of it, mean, without waiting");
   f("summing_seconds",
     summing_seconds,
-    "s of it, mean, in which a sum over the ranks was under way; 0 on GPUs");
+    "s of it, mean, in which an all-reduce was in flight; 0 on GPUs");
   f("sent_bytes", sent_bytes, "per step, mean, to other ranks");
   f("saved_bytes", saved_bytes, "per step, mean, that float32 would have sent beside these");
   f("state_bytes", state_bytes, "of variables, of which parallel.shard divides some");
@@ -38,9 +38,7 @@ void RankBlock::fields(Fields& f) {
 }
 
 void SumErrorBlock::fields(Fields& f) {
-  f("steps",
-    steps,
-    {.doc = "whose sums were done in both ways, the first of each epoch", .min = 1});
+  f("steps", steps, {.doc = "all-reduced in both dtypes, the first of each epoch", .min = 1});
   f("relative",
     relative,
     "root of the sum of squared differences of gradients over that of squared float32 sums");
@@ -58,22 +56,22 @@ void SyncBatchNormBlock::fields(Fields& f) {
 
 void ParallelBlock::fields(Fields& f) {
   f("ranks", ranks, {.doc = "processes that trained together", .min = 1});
-  f("library", library, "that carried the sums on CPUs; on GPUs NCCL does");
-  f("all_reduce_dtype", all_reduce_dtype, "in which gradients travelled");
+  f("library", library, "of the all-reduce on CPUs; on GPUs it is NCCL");
+  f("all_reduce_dtype", all_reduce_dtype, "of gradients in the all-reduce");
   f("each", each, {.doc = "the ranks", .each = "one rank, over its steps of this process"});
   f("slowest", slowest, "rank with the longest compute_seconds");
   f("imbalance", imbalance, "its compute_seconds over those of the median rank");
   f("waited_share", waited_share, "fraction of the time of all ranks in which they waited");
   f("hidden_share",
     hidden_share,
-    {.doc = "fraction of the time in which sums were under way in which the slowest rank computed, "
-            "for which the others wait as well; null without sums",
+    {.doc = "fraction of the all-reduce time that the slowest rank spent computing, for which the "
+            "others wait as well; null without an all-reduce",
      .min = 0,
      .max = 1});
   f("sum_error",
     sum_error,
-    {.doc = "of sums of gradients in 16 bits, against float32; null where sums are float32, and on "
-            "GPUs",
+    {.doc = "of all-reduced gradients in 16 bits, against float32; null where they are reduced in "
+            "float32, and on GPUs",
      .optional = true});
   f("sync_batch_norm",
     sync_batch_norm,
@@ -182,24 +180,24 @@ std::optional<ParallelBlock> gather_ranks(const train::Session& session,
 
 std::string parallel_line(const ParallelBlock& block) {
   std::vector<double> medians;
-  double sent = 0, saved = 0, least = 0, most = 0;
+  double sent = 0, saved = 0, step_min = 0, step_max = 0;
   for (const RankBlock& rank : block.each) {
     medians.push_back(rank.step_median);
     sent += rank.sent_bytes / static_cast<double>(block.ranks);
     saved += rank.saved_bytes / static_cast<double>(block.ranks);
-    least = medians.size() == 1 ? rank.step_min : std::min(least, rank.step_min);
-    most = std::max(most, rank.step_max);
+    step_min = medians.size() == 1 ? rank.step_min : std::min(step_min, rank.step_min);
+    step_max = std::max(step_max, rank.step_max);
   }
   const RankBlock& slowest = block.each.at(static_cast<std::size_t>(block.slowest));
   std::string text = fmt::format(
       "{} ranks: step {:.3g} ms (median; {:.3g} to {:.3g}), {:.0f} % of the time waited",
       block.ranks,
       1e3 * median(medians),
-      1e3 * least,
-      1e3 * most,
+      1e3 * step_min,
+      1e3 * step_max,
       100 * block.waited_share);
   if (block.hidden_share) {
-    text += fmt::format(", {:.0f} % of the sums hidden", 100 * *block.hidden_share);
+    text += fmt::format(", {:.0f} % of the all-reduce hidden", 100 * *block.hidden_share);
   }
   text += fmt::format(
       "; rank {} ({}) computes longest, {:.2f} times the median; {:.3g} MB per step and rank sent",

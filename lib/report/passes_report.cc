@@ -9,7 +9,6 @@ namespace {
 
 constexpr std::array<std::string_view, 3> k_outcomes{"unchanged", "changed", "skipped"};
 
-/// Names of the stages, for the schema.
 const std::array<std::string_view, 3>& stage_names() {
   using plan::PassStage;
   static const std::array k_names{
@@ -25,7 +24,7 @@ void PassBlock::fields(Fields& f) {
   f.one_of("outcome", outcome, k_outcomes, "whether the graph changed; skipped: by request");
   f("nodes_before", nodes_before, "nodes of the step graph");
   f("nodes_after", nodes_after, "nodes of the step graph");
-  f("hides_values", hides_values, "whether values of the graph are left out, or packed only");
+  f("hides_values", hides_values, "whether values of the graph are removed, or stored packed only");
   f("exact", exact, "whether the weights after a step have the same bits without it");
   f("required", required, "whether no step can do without it");
   f("reason", reason, "for the pass, and for its position");

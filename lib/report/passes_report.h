@@ -11,13 +11,13 @@
 
 namespace halfstep::report {
 
-/// A pass as it ran on the step. Nodes are those of the whole step graph.
+/// A pass that ran on the step; node counts are of the full step graph.
 struct PassBlock {
   std::string name, stage, outcome;
   std::int64_t nodes_before = 0, nodes_after = 0;
   bool hides_values = false, exact = true, required = false;
   std::string reason;
-  std::optional<std::string> graph;  ///< its text form after the pass, where it was asked for
+  std::optional<std::string> graph;  ///< text form after the pass, with --dump-after
   void fields(Fields& f);
 };
 

@@ -27,17 +27,17 @@ std::string gradient_dtype(const config::PrecisionSpec& spec,
                            const precision::Policy& policy,
                            bool rewrite) {
   if (rewrite) return "";
-  const bool wide = spec.grad_dtype == config::GradDtype::float32;
-  return std::string(halfstep::name(wide ? DType::float32 : policy.compute));
+  const bool float32 = spec.grad_dtype == config::GradDtype::float32;
+  return std::string(halfstep::name(float32 ? DType::float32 : policy.compute));
 }
 
-/// How float16 matmuls are computed: as asked where matrix units work on parts of them, else in
-/// float32, where they are exact. Nothing without float16 matmuls.
+/// How float16 matmuls are computed: as requested where matrix units compute them from bfloat16
+/// parts, else exactly, in float32. Nothing without float16 matmuls.
 std::optional<Float16Gemm> float16_gemm(const config::PrecisionSpec& spec,
                                         const plan::Plan& plan,
-                                        const std::vector<OpRow>& rows) {
+                                        const std::vector<OpInfo>& rows) {
   const bool any = std::ranges::any_of(
-      rows, [](const OpRow& row) { return row.compute_dtype == "float16" && row.flops > 0; });
+      rows, [](const OpInfo& row) { return row.compute_dtype == "float16" && row.flops > 0; });
   if (!any) return std::nullopt;
   const bool exact = spec.float16_gemm == config::Float16Gemm::exact;
   const std::span<const plan::KernelChoice> launches = plan.kernels();
@@ -50,17 +50,17 @@ std::optional<Float16Gemm> float16_gemm(const config::PrecisionSpec& spec,
 }
 
 /// The narrowest dtype in which matmuls and convolutions are summed; "" without any.
-std::string product_sums(const std::vector<OpRow>& rows) {
+std::string matmul_accumulate_dtype(const std::vector<OpInfo>& rows) {
   std::optional<DType> narrowest;
-  for (const OpRow& row : rows) {
+  for (const OpInfo& row : rows) {
     const auto dtype = row.flops > 0 ? dtype_named(row.accumulate_dtype) : std::nullopt;
     if (dtype && (!narrowest || size_bytes(*dtype) < size_bytes(*narrowest))) narrowest = dtype;
   }
   return narrowest ? std::string(halfstep::name(*narrowest)) : "";
 }
 
-bool any_half(const std::vector<OpRow>& rows) {
-  for (const OpRow& row : rows) {
+bool any_half(const std::vector<OpInfo>& rows) {
+  for (const OpInfo& row : rows) {
     if (is_half_name(row.compute_dtype) && row.flops > 0) return true;
   }
   return false;
@@ -70,7 +70,7 @@ bool any_half(const std::vector<OpRow>& rows) {
 
 bool is_half_name(std::string_view dtype) { return dtype == "float16" || dtype == "bfloat16"; }
 
-void run_by(OpRow& row,
+void run_by(OpInfo& row,
             std::string kernel,
             const std::optional<backend::Algorithm>& algorithm,
             const Processor& processor) {
@@ -82,10 +82,10 @@ void run_by(OpRow& row,
   if (algorithm->tensor_cores) row.tensor_core = algorithm->tensor_cores;
 }
 
-OpRow op_row(const Graph& graph, const Node& node) {
+OpInfo op_info(const Graph& graph, const Node& node) {
   std::vector<graph::TensorType> inputs;
   for (const graph::Value& input : node.inputs) inputs.push_back(graph.type(input));
-  OpRow row;
+  OpInfo row;
   row.name = node.name;
   row.type = node.op;
   row.layer = node.origin.layer;
@@ -100,21 +100,21 @@ OpRow op_row(const Graph& graph, const Node& node) {
   return row;
 }
 
-std::vector<OpRow> op_rows(const train::Session& session, const plan::Plan& plan) {
+std::vector<OpInfo> op_rows(const train::Session& session, const plan::Plan& plan) {
   const Processor processor = processor_of(session);
-  const Graph& given = session.prepared().graph;
-  std::vector<OpRow> rows;
+  const Graph& prepared = session.prepared().graph;
+  std::vector<OpInfo> rows;
   for (const plan::KernelChoice& choice : plan.kernels()) {
     if (choice.kernel.empty()) continue;
     const Node& node = plan.graph().node(choice.node);
-    rows.push_back(op_row(plan.graph(), node));
+    rows.push_back(op_info(plan.graph(), node));
     std::string kernel = choice.kernel;
     // A 16-bit matmul may be computed in float32 of operands that other ops widened (pass
     // share_widened).
-    const int id = rows.back().flops > 0 ? given.find(node.name) : -1;
-    if (id >= 0 && is_half(given.node(id).outputs[0].dtype) &&
+    const int id = rows.back().flops > 0 ? prepared.find(node.name) : -1;
+    if (id >= 0 && is_half(prepared.node(id).outputs[0].dtype) &&
         node.outputs[0].dtype == DType::float32) {
-      rows.back() = op_row(given, given.node(id));
+      rows.back() = op_info(prepared, prepared.node(id));
       kernel += " by float32";
     }
     run_by(rows.back(), std::move(kernel), choice.algorithm, processor);
@@ -144,7 +144,7 @@ Precision precision_block(const train::Session& session, const plan::Plan& plan)
   block.compute_dtype =
       rewrite ? prepared.rewrite.target : std::string(halfstep::name(policy->compute));
   block.variable_dtype = halfstep::name(policy->variable);
-  block.accumulate_dtype = product_sums(block.ops);
+  block.accumulate_dtype = matmul_accumulate_dtype(block.ops);
   block.float32_math = spec.float32_math == config::Float32Math::tf32 ? "tf32" : "ieee";
   block.grad_dtype = gradient_dtype(spec, *policy, rewrite);
   block.float16_gemm = float16_gemm(spec, plan, block.ops);

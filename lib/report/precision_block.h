@@ -6,14 +6,14 @@
 
 #include "plan/plan.h"
 #include "report/blocks.h"
-#include "report/kernel_facts.h"
+#include "report/kernel_arithmetic.h"
 #include "train/session.h"
 
 namespace halfstep::report {
 
 /// Notes the kernel that is used for the op on a processor, the algorithm that its library chose,
 /// and the facts that follow from them.
-void run_by(OpRow& row,
+void run_by(OpInfo& row,
             std::string kernel,
             const std::optional<backend::Algorithm>& algorithm,
             const Processor& processor);
@@ -22,10 +22,10 @@ void run_by(OpRow& row,
 bool is_half_name(std::string_view dtype);
 
 /// The dtypes of a node of a graph, without a kernel.
-OpRow op_row(const graph::Graph& graph, const graph::Node& node);
+OpInfo op_info(const graph::Graph& graph, const graph::Node& node);
 
 /// One entry per launch of one of the session's plans, in order.
-std::vector<OpRow> op_rows(const train::Session& session, const plan::Plan& plan);
+std::vector<OpInfo> op_rows(const train::Session& session, const plan::Plan& plan);
 
 /// Floating-point operations of one run of the plan's matmuls and convolutions.
 double flops(const plan::Plan& plan);

@@ -38,8 +38,8 @@ std::uint64_t bytes_in(const fs::path& directory) {
 }
 
 /// The reason a directory may not be removed, or "". The caller holds the lock.
-std::string refusal(const fs::path& directory, bool whole) {
-  if (whole && !is_run_directory(directory)) return "is no whole run directory";
+std::string refusal(const fs::path& directory, bool complete) {
+  if (complete && !is_run_directory(directory)) return "is not a complete run directory";
   std::vector<std::string> foreign;
   try {
     foreign = foreign_files(directory);
@@ -48,7 +48,7 @@ std::string refusal(const fs::path& directory, bool whole) {
   }
   if (foreign.empty()) return "";
   const std::size_t more = foreign.size() - 1;
-  return fmt::format("holds {}{}, which no run writes",
+  return fmt::format("contains {}{}, which no run writes",
                      foreign.front(),
                      more == 0 ? "" : fmt::format(" and {} more", more));
 }
@@ -78,34 +78,32 @@ void release_latest(const fs::path& directory) {
   link_latest(directory.parent_path() / *newest);
 }
 
-/// Renames and removes a directory that may be removed.
 void remove_run(const fs::path& directory) {
   release_latest(directory);
-  const fs::path gone =
+  const fs::path renamed =
       directory.parent_path() / (std::string(k_removed_prefix) + directory.filename().string());
   std::error_code error;
-  fs::rename(directory, gone, error);
+  fs::rename(directory, renamed, error);
   if (error) fail_prune(directory.string(), "cannot be renamed: " + error.message());
-  fs::remove_all(gone, error);
-  if (error) fail_prune(gone.string(), "cannot be removed: " + error.message());
+  fs::remove_all(renamed, error);
+  if (error) fail_prune(renamed.string(), "cannot be removed: " + error.message());
 }
 
-/// Removes a folder of runs that has none left.
 void remove_if_empty(const fs::path& folder, const std::string& root) {
   std::error_code error;
   if (folder != fs::path(root) && fs::is_empty(folder, error) && !error) fs::remove(folder, error);
 }
 
-/// The newest runs of each folder of runs, as many as are kept.
+/// The newest runs of each folder of runs, as many as are retained.
 std::vector<std::string> newest(std::vector<RunEntry> runs, std::int64_t keep) {
   std::erase_if(runs, [](const RunEntry& run) { return run.state == RunState::damaged; });
   sort_runs(runs, "date");
-  std::map<std::string, std::int64_t> seen;
-  std::vector<std::string> kept;
+  std::map<std::string, std::int64_t> counts;
+  std::vector<std::string> retained;
   for (const RunEntry& run : runs) {
-    if (seen[group_of(run)]++ < keep) kept.push_back(run.path);
+    if (counts[group_of(run)]++ < keep) retained.push_back(run.path);
   }
-  return kept;
+  return retained;
 }
 
 std::string mebibytes(std::uint64_t bytes) {
@@ -127,12 +125,12 @@ std::int64_t PrunePlan::removals() const {
 PrunePlan plan_prune(const RunIndex& index, const PruneRules& rules, const std::string& now) {
   PrunePlan plan;
   plan.folder = index.folder;
-  const std::vector<std::string> kept =
+  const std::vector<std::string> retained =
       rules.keep ? newest(index.runs, *rules.keep) : std::vector<std::string>{};
   constexpr double k_day = 86400;
   const std::optional<double> today = unix_seconds(now);
   for (const RunEntry& run : index.runs) {
-    if (contains(kept, run.path)) continue;
+    if (contains(retained, run.path)) continue;
     if (!rules.states.empty() && !contains(rules.states, run.state)) continue;
     if (run.state == RunState::damaged && !contains(rules.states, run.state)) continue;
     if (rules.older_than_days) {
@@ -201,7 +199,7 @@ std::string prune_text(const PrunePlan& plan, bool done) {
   const std::int64_t runs = plan.removals();
   if (runs == 0 && plan.leftovers.empty()) return text + "nothing to remove\n";
   text += fmt::format("{} run{}, {}\n", runs, runs == 1 ? "" : "s", mebibytes(plan.bytes()));
-  if (!done) text += "nothing was removed: --yes removes\n";
+  if (!done) text += "nothing was removed; --yes removes them\n";
   return text;
 }
 

@@ -21,7 +21,7 @@ struct RankMessage {
   double sent_bytes = 0;            ///< by a rank, to others
   std::string reason;               ///< of the node
   std::vector<std::string> layers;  ///< whose values travel, in order
-  bool of_layer = false;            ///< whether a layer of the forward pass asked for it
+  bool of_layer = false;            ///< whether a layer of the forward pass requires it
   void fields(Fields& f);
 };
 

@@ -53,11 +53,12 @@ Json read_report(const std::string& path) {
   const std::string file = report_file(path);
   const std::string text = read_file(file, k_max_bytes + 1);
   if (text.size() > k_max_bytes) {
-    fail_report(file, fmt::format("is larger than {} MiB, so it is no report", k_max_bytes >> 20));
+    fail_report(file,
+                fmt::format("is larger than {} MiB, so it is not a report", k_max_bytes >> 20));
   }
   if (text.empty()) fail_report(file, "is empty");
   if (const std::string excess = find_limit_violation(text, k_limits); !excess.empty()) {
-    fail_report(file, excess + ", so it is no report");
+    fail_report(file, excess + ", so it is not a report");
   }
   try {
     return Json::parse(text);

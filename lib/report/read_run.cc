@@ -1,5 +1,3 @@
-// Readers of the files of a run.
-
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -45,7 +43,7 @@ void read_outputs(const Json& outputs, data::Dataset& dataset) {
     values += part.shape.elements();
   }
   if (dataset.train.labels.shape() != Shape{0, values}) {
-    throw std::invalid_argument("the labels of the outputs are no label");
+    throw std::invalid_argument("the labels of the outputs do not make up a label");
   }
 }
 
@@ -150,7 +148,7 @@ data::Dataset read_run_data(const std::string& path) {
                           labelled ? json.at("text_vocabulary").get<std::vector<std::string>>()
                                    : dataset.class_names);
       if (!labelled && dataset.text->size() != dataset.classes) {
-        throw std::invalid_argument("other tokens than classes");
+        throw std::invalid_argument("tokens and classes differ in number");
       }
     } else if (dataset.table && dataset.table->features() != dataset.sample_shape.elements()) {
       throw std::invalid_argument("the columns have another number of features than a sample");

@@ -54,11 +54,11 @@ struct RunDirectory::Claim {
   }
 };
 
-RunDirectory::RunDirectory(const std::string& asked, const config::RunSpec& spec)
+RunDirectory::RunDirectory(const std::string& requested, const config::RunSpec& spec)
     : claim_(std::make_unique<Claim>()), wanted_(spec.report) {
-  if (!asked.empty()) {
-    const fs::path path(asked);
-    claim_->path = path.has_filename() ? asked : path.parent_path().string();
+  if (!requested.empty()) {
+    const fs::path path(requested);
+    claim_->path = path.has_filename() ? requested : path.parent_path().string();
     claim_->make(false);
     return;
   }
@@ -99,7 +99,7 @@ void RunDirectory::begin(const config::RunSpec& spec,
   for (std::size_t i = 0; i < run.configs.size(); ++i) {
     write_file_atomically(file(config_copy_file(i)), run.configs[i]);
   }
-  write_file_atomically(file(k_command_file), words(run.command) + "\n");
+  write_file_atomically(file(k_command_file), joined(run.command) + "\n");
   write_file_atomically(file(k_environment_file), dump(to_json(environment)));
   if (default_place_ && training) link_latest(path());
 }

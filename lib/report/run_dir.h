@@ -29,11 +29,11 @@ void link_latest(const std::filesystem::path& directory);
 /// The directory of a run, locked against other processes.
 class RunDirectory {
  public:
-  /// Creates the directory if needed and locks it. `asked` is the directory itself; "" creates a
-  /// new one, `runs/<name>/<UTC>-<config hash 8>` under the working directory. A directory created
-  /// here in which no run begins is removed again. Errors: UserError(data) when it cannot be
-  /// created, or is locked by another process.
-  RunDirectory(const std::string& asked, const config::RunSpec& spec);
+  /// Creates the directory if needed and locks it. `requested` is the directory itself; "" creates
+  /// a new one, `runs/<name>/<UTC>-<config hash 8>` under the working directory. A directory
+  /// created here in which no run begins is removed again. Errors: UserError(data) when it cannot
+  /// be created, or is locked by another process.
+  RunDirectory(const std::string& requested, const config::RunSpec& spec);
   RunDirectory(RunDirectory&&) noexcept;
   RunDirectory& operator=(RunDirectory&&) noexcept;
   ~RunDirectory();
@@ -42,7 +42,7 @@ class RunDirectory {
   const std::string& path() const;
   /// The path of a file in the directory. Errors: as path().
   std::string file(std::string_view name) const;
-  /// Whether the directory holds a run already.
+  /// Whether the directory already contains a run.
   bool occupied() const;
 
   /// Writes the files that are known at the start. A training run in a directory of the default

@@ -39,7 +39,7 @@ std::string main_metric(const RunEntry& run) {
 
 void read_kind(RunEntry& run, const TrainReport& report) {
   run.policies = report.policies();
-  run.epochs = report.history.whole_epochs();
+  run.epochs = report.history.completed_epochs();
   add_history(run, report.history);
   if (report.test) {
     for (const auto& [name, value] : *report.test) {
@@ -74,7 +74,7 @@ void read_kind(RunEntry& run, const CompareReport& report) {
     run.step_time = result.step_time;
   }
   for (const ComparedRunBlock& one : report.runs) {
-    run.epochs = std::max(run.epochs.value_or(0), one.history.whole_epochs());
+    run.epochs = std::max(run.epochs.value_or(0), one.history.completed_epochs());
   }
   if (!run.metrics.contains(run.metric)) run.metric = main_metric(run);
 }
@@ -96,7 +96,6 @@ void damage(RunEntry& run, std::string why) {
   if (run.note.empty()) run.note = std::move(why);
 }
 
-/// Fills in the values of the report.
 void read_report_of(RunEntry& run, const AnyReport& any) {
   run.kind = kind_of(any);
   std::visit(
@@ -164,7 +163,7 @@ RunEntry read_run_entry(const fs::path& directory, std::string name) {
   try {
     if (reported && type != fs::file_type::regular) {
       // Opening a pipe would block.
-      damage(run, fmt::format("{} is no regular file", k_report_file));
+      damage(run, fmt::format("{} is not a regular file", k_report_file));
     } else if (reported) {
       read_report_of(run, read_valid_report((directory / k_report_file).string()).report);
     } else if (is_run_directory(directory)) {
@@ -174,7 +173,7 @@ RunEntry read_run_entry(const fs::path& directory, std::string name) {
     damage(run, first_line(failure));
   } catch (const Json::exception& failure) {
     damage(run,
-           fmt::format("{} is not of the form that runs write: {}",
+           fmt::format("{} is not in the format that runs write: {}",
                        reported ? k_report_file : k_environment_file,
                        utf8(failure.what())));
   }
@@ -190,8 +189,9 @@ RunEntry read_run_entry(const fs::path& directory, std::string name) {
     run.note.clear();
   } else if (run.state == RunState::interrupted &&
              (run.status.empty() || run.status == "running")) {
-    run.note = in_use ? "its process ended without a word"
-                      : "whether its process still runs is not known: the folder knows no locks";
+    run.note = in_use
+                   ? "its process ended without writing its status"
+                   : "whether its process still runs is unknown: the folder does not support locks";
     if (!in_use) run.state = RunState::running;
   }
   return run;

@@ -36,7 +36,7 @@ constexpr std::array k_endings{
 constexpr bool ends_studies(const Ending& ending) { return ending.study[0] != k_no_code; }
 
 template <std::size_t N, class Use>
-constexpr std::array<std::string_view, N> words(Use use) {
+constexpr std::array<std::string_view, N> statuses(Use use) {
   std::array<std::string_view, N> found;
   std::size_t count = 0;
   for (const Ending& ending : k_endings) {
@@ -45,9 +45,9 @@ constexpr std::array<std::string_view, N> words(Use use) {
   return found;
 }
 
-constexpr auto k_run_statuses = words<k_endings.size()>([](const Ending&) { return true; });
+constexpr auto k_run_statuses = statuses<k_endings.size()>([](const Ending&) { return true; });
 constexpr auto k_study_statuses =
-    words<std::ranges::count_if(k_endings, ends_studies)>(ends_studies);
+    statuses<std::ranges::count_if(k_endings, ends_studies)>(ends_studies);
 
 /// Folders between the searched one and a run: runs/<group>/<name>/<run>.
 constexpr int k_max_levels = 3;
@@ -148,7 +148,7 @@ const PolicyResult* RunEntry::result(std::string_view policy) const {
 }
 
 void PolicyResult::fields(Fields& f) {
-  f("policy", policy, "precision as asked for");
+  f("policy", policy, "requested precision");
   f("metrics", metrics, {.doc = "by the name with the split", .each = "mean over the seeds"});
   f("step_time_ms", step_time, "ms; median");
   f("speedup", speedup, "over the baseline of a comparison or a benchmark's first policy");
@@ -159,13 +159,13 @@ void RunEntry::fields(Fields& f) {
   f("name", name, "path below the folder");
   f("directory", path, "of the run, from the working directory");
   f.text_or_null("kind", kind, "train, compare or bench; null where no file says");
-  f("state", state, "how the run stands");
+  f("state", state, "state of the run");
   f.text_or_null("status", status, "of its report; null without one");
-  f.text_or_null("note", note, "why it is damaged, or what its state rests on");
+  f.text_or_null("note", note, "why it is damaged, or how its state was determined");
   f("policies",
     policies,
     {.doc = "several of a comparison or benchmark, and of a run resumed under another",
-     .each = "precision as asked for"});
+     .each = "requested precision"});
   f("epochs", epochs, "whole ones done; null for benchmarks");
   f.text_or_null("metric", metric, "the main metric, by its name with the split");
   f("value", main_value, "of that metric");
@@ -192,7 +192,7 @@ RunIndex find_runs(const std::string& folder) {
     throw UserError(ErrorKind::data,
                     {folder, 0, 0, ""},
                     is_folder                   ? "is a run itself"
-                    : fs::exists(folder, error) ? "is no folder"
+                    : fs::exists(folder, error) ? "is not a folder"
                                                 : "there is no such folder",
                     "--dir names the folder that holds the runs");
   }
@@ -221,7 +221,7 @@ const RunEntry& resolve_run(const RunIndex& index, const std::string& word) {
     const auto these = mapped<std::string>(same, &RunEntry::name);
     throw UserError(ErrorKind::config,
                     {"RUN", 0, 0, ""},
-                    fmt::format("'{}' means several runs: {}", word, fmt::join(these, ", ")));
+                    fmt::format("'{}' matches several runs: {}", word, fmt::join(these, ", ")));
   }
   if (!inside.empty()) return **std::ranges::min_element(inside, newer);
   std::ranges::sort(names);

@@ -36,11 +36,11 @@ struct Ending {
 /// Values instead of an exit code: null in the report; an ending that studies do not have.
 inline constexpr int k_null_code = -1, k_no_code = -2;
 
-/// Errors: InternalError for an unknown word.
+/// Errors: InternalError for an unknown status.
 const Ending& ending_named(std::string_view status);
 const Ending& ending_of(train::Status status);
 
-/// The words for runs: `running`, then the names of train::Status; and those for studies.
+/// The statuses of runs, `running` and the names of train::Status, and those of studies.
 std::span<const std::string_view> run_statuses();
 std::span<const std::string_view> study_statuses();
 
@@ -57,7 +57,7 @@ struct RunEntry {
   std::string name;  ///< relative to the searched folder
   std::string kind;  ///< train, compare or bench; "" where no file says
   RunState state = RunState::damaged;
-  std::string status;  ///< word of its report; "" without one
+  std::string status;  ///< of its report; "" without one
   std::string note;    ///< why it is damaged, or the evidence for its state; mostly ""
   /// Requested precision, `rewrite:bfloat16` for a rewrite; for a comparison or benchmark all
   /// policies, for a run resumed under another policy those in turn.

@@ -57,7 +57,8 @@ constexpr std::array k_columns{
         "kind", "kind", [](const RunEntry& run) { return or_dash(run.kind); }, nullptr, false},
     RunColumn{"state", "state", [](const RunEntry& run) { return std::string(name(run.state)); }},
     RunColumn{"policy", "policy", policies_of},
-    RunColumn{"epochs", "epochs", [](const RunEntry& run) { return word(run.epochs); }, by_epochs},
+    RunColumn{
+        "epochs", "epochs", [](const RunEntry& run) { return to_text(run.epochs); }, by_epochs},
     RunColumn{"metric", "metric", metric_text, by_metric, false},
     RunColumn{k_step_time_metric,
               "ms/step",
@@ -82,7 +83,6 @@ std::string four_digits(const std::map<std::string, double>& metrics, const std:
   return it == metrics.end() ? "-" : fmt::format("{:.4f}", it->second);
 }
 
-/// Metrics of any of the runs.
 std::vector<std::string> metrics_of(const std::vector<RunEntry>& runs) {
   std::set<std::string> names;
   for (const RunEntry& run : runs) {
@@ -147,7 +147,7 @@ std::string usual_metric(const std::vector<RunEntry>& from_newest) {
     return run.kind == BenchReport::k_kind && run.step_time.has_value();
   });
   if (timed) return std::string(k_step_time_metric);
-  throw UserError(ErrorKind::data, {"", 0, 0, ""}, "none of the runs meant has a metric");
+  throw UserError(ErrorKind::data, {"", 0, 0, ""}, "none of the selected runs has a metric");
 }
 
 }  // namespace
@@ -217,7 +217,7 @@ std::string kind_to_choose_from(const std::vector<RunEntry>& runs) {
       ErrorKind::config,
       {"--kind", 0, 0, ""},
       fmt::format(
-          "must be given: the runs meant are of the kinds {}, which have no result in common",
+          "must be given: the selected runs are of the kinds {}, which have no result in common",
           fmt::join(kinds, " and ")));
 }
 
@@ -257,7 +257,7 @@ BestRunReport best_run(const RunIndex& index,
                   choices(best.metric, known_metrics(runs, policies)));
 }
 
-std::string best_run_words(const BestRunReport& best) {
+std::string best_run_text(const BestRunReport& best) {
   std::string text = fmt::format("the {} {} of {} run{}",
                                  best.direction == "smaller" ? "smallest" : "largest",
                                  best.metric,

@@ -38,7 +38,7 @@ void sort_runs(std::vector<RunEntry>& runs, const std::string& key);
 /// baseline of a comparison or the first policy of a benchmark.
 inline constexpr std::string_view k_step_time_metric = "step_time", k_speedup_metric = "speedup";
 
-/// The kind of run to choose the best of where none is asked for: training runs, whose weights can
+/// The kind of run to choose the best of without --kind: training runs, whose weights can
 /// be used, if there are any, else the only kind there is. "" without runs. Errors:
 /// UserError(config) at --kind for comparisons and benchmarks without training runs.
 std::string kind_to_choose_from(const std::vector<RunEntry>& runs);
@@ -56,7 +56,7 @@ BestRunReport best_run(const RunIndex& index,
                        const std::vector<std::string>& policies = {});
 
 /// "the smallest step_time of 2 runs, 4.90 ms of mixed_bfloat16"; without the value for training.
-std::string best_run_words(const BestRunReport& best);
+std::string best_run_text(const BestRunReport& best);
 
 /// A line per run with name, kind, state, policy, epochs, main metric, step time and date; notes on
 /// damaged runs below.

@@ -31,7 +31,7 @@ struct RemovedRun {
   std::uint64_t bytes = 0;
   void fields(Fields& f);
 };
-struct KeptRun {
+struct RetainedRun {
   RunEntry run;
   std::string reason;
   void fields(Fields& f);
@@ -41,7 +41,7 @@ struct PruneReport {
   std::string folder;
   bool dry_run = false;
   std::vector<RemovedRun> removed;
-  std::vector<KeptRun> kept;
+  std::vector<RetainedRun> kept;
   std::vector<std::string> leftovers;
   std::uint64_t bytes = 0;
   void fields(Fields& f);

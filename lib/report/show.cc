@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/printable.h"
-#include "report/export/facts.h"
+#include "report/export/summary.h"
 #include "report/tables.h"
 #include "report/text.h"
 
@@ -45,7 +45,7 @@ std::string pairs(const std::vector<std::pair<std::string, std::string>>& words)
 
 std::string metric_pairs(const MetricsBlock& metrics) {
   std::vector<std::pair<std::string, std::string>> words;
-  for (const auto& [name, value] : metrics) words.emplace_back(name, word(value));
+  for (const auto& [name, value] : metrics) words.emplace_back(name, to_text(value));
   return pairs(words);
 }
 
@@ -55,23 +55,23 @@ std::string step_time_lines(const TrainReport& report) {
   const Interval interval = time.median_ci95.value_or(Interval{});
   std::string text = line("step time",
                           "{} ms median [{}, {}] over {} steps, p95 {} ms, first {} ms",
-                          word(time.median),
-                          word(interval.low),
-                          word(interval.high),
+                          to_text(time.median),
+                          to_text(interval.low),
+                          to_text(interval.high),
                           time.n,
-                          word(time.p95),
-                          word(time.first_step));
-  auto parts = words_of(time.breakdown_median);
+                          to_text(time.p95),
+                          to_text(time.first_step));
+  auto parts = field_texts(time.breakdown_median);
   std::erase_if(parts, [](const auto& part) { return part.second == "-"; });
   const Throughput& rate = report.throughput;
   text += line("", "{} (ms)", pairs(parts));
   return text + line("throughput",
                      "{} samples/s, {} TFLOP/s{}{}",
-                     word(rate.total_ips),
-                     word(rate.achieved_tflops),
+                     to_text(rate.total_ips),
+                     to_text(rate.achieved_tflops),
                      rate.mfu ? fmt::format(", {:.1f} % of the peak", 100 * *rate.mfu) : "",
                      rate.predicted_ms
-                         ? fmt::format(", predicted {} ms a step", word(rate.predicted_ms))
+                         ? fmt::format(", predicted {} ms a step", to_text(rate.predicted_ms))
                          : "");
 }
 
@@ -80,7 +80,7 @@ std::string loss_scale_lines(const LossScale& scale) {
   if (scale.mode != "none") {
     const auto left_out = static_cast<std::size_t>(scale.events_left_out.value_or(0));
     const std::size_t changes = scale.events.size() + left_out;
-    text += line("loss scale", "{}, {} changes", scale_words(scale), changes);
+    text += line("loss scale", "{}, {} changes", scale_text(scale), changes);
   }
   if (scale.skips.empty()) return text;
   text += line("skipped", "{} steps, {} more retried", scale.skipped_steps, scale.retried_steps);
@@ -90,7 +90,7 @@ std::string loss_scale_lines(const LossScale& scale) {
     text += fmt::format("  attempt {}, batch {}: {}{}\n",
                         skip.attempt,
                         skip.ordinal,
-                        first_nonfinite_words(skip),
+                        first_nonfinite_text(skip),
                         first ? fmt::format(", {} elements", first->count) : "");
   }
   const std::size_t all =
@@ -99,9 +99,9 @@ std::string loss_scale_lines(const LossScale& scale) {
   return text;
 }
 
-std::string warning_lines(const std::vector<Remark>& warnings) {
+std::string warning_lines(const std::vector<WarningBlock>& warnings) {
   std::string text;
-  for (const Remark& warning : warnings) text += remark_line(warning) + "\n";
+  for (const WarningBlock& warning : warnings) text += warning_line(warning) + "\n";
   return text;
 }
 
@@ -110,14 +110,14 @@ std::string view(const TrainReport& report) {
   const Steps& steps = report.steps;
   const Reproducibility& hashes = report.reproducibility;
   std::string text = line("run", "{}, {}", or_dash(report.run.directory), report.run.started_at);
-  text += line("status", "{}", status_words(report));
+  text += line("status", "{}", status_text(report));
   text += line("precision",
                "{}; {} computation, {} variables",
-               precision_words(report),
+               precision_text(report),
                precision.compute_dtype,
                precision.variable_dtype);
   if (precision.rewrite.mode != "none") {
-    text += line("rewrite", "{}", rewrite_words(precision.rewrite));
+    text += line("rewrite", "{}", rewrite_text(precision.rewrite));
   }
   if (const Rows rows = segment_rows(report); !rows.empty()) text += "\n" + columns(rows);
   if (!report.history.epoch.empty()) text += "\n" + aligned(history_rows(report.history)) + "\n";
@@ -125,17 +125,17 @@ std::string view(const TrainReport& report) {
                "{} attempted, {} applied; {} s training, {} s in all",
                steps.attempted,
                steps.applied,
-               word(report.run.train_seconds),
-               word(report.run.wall_seconds));
+               to_text(report.run.train_seconds),
+               to_text(report.run.wall_seconds));
   text += step_time_lines(report);
   text += loss_scale_lines(report.loss_scale);
   if (const auto& target = report.time_to_accuracy) {
     text += line("target",
                  "{} {} {} after {} s of training, {} steps",
                  target->metric,
-                 word(target->target),
+                 to_text(target->target),
                  target->reached ? "reached" : "not reached",
-                 word(target->train_seconds),
+                 to_text(target->train_seconds),
                  target->step);
   }
   if (report.test) text += line("test", "{}", metric_pairs(*report.test));
@@ -150,15 +150,16 @@ std::string view(const TrainReport& report) {
 std::string class_table(const std::optional<Classes>& classes, const std::string& label) {
   if (!classes) return "";
   Rows rows{{label, "name", "count", "accuracy"}};
-  for (const ClassRow& row : classes->per_class) {
-    rows.push_back({word(row.label), word(row.name), word(row.count), word(row.accuracy)});
+  for (const ClassResult& row : classes->per_class) {
+    rows.push_back(
+        {to_text(row.label), to_text(row.name), to_text(row.count), to_text(row.accuracy)});
   }
   return "\n" + aligned(rows);
 }
 
 std::string view(const EvalReport& report) {
   std::string text = line("checkpoint", "{}", report.checkpoint);
-  text += line("precision", "{}", precision_words(report.precision));
+  text += line("precision", "{}", precision_text(report.precision));
   text += line(report.split, "{} samples: {}", report.samples, metric_pairs(report.metrics));
   text += class_table(report.classes, "class");
   for (const OutputClasses& of : report.outputs.value_or(std::vector<OutputClasses>())) {
@@ -167,12 +168,11 @@ std::string view(const EvalReport& report) {
   return text + warning_lines(report.warnings);
 }
 
-/// A comparison or benchmark.
 template <class Report>
 std::string study_view(const Report& report, const std::string& table) {
   const std::string place = report.run.directory.empty() ? "" : report.run.directory + ", ";
   return line("study", "{}{}", place, report.run.started_at) +
-         line("status", "{}", status_words(report)) + "\n" + table + warning_lines(report.warnings);
+         line("status", "{}", status_text(report)) + "\n" + table + warning_lines(report.warnings);
 }
 
 std::string view(const CompareReport& report) { return study_view(report, compare_table(report)); }
@@ -189,8 +189,8 @@ std::string members(const Json& document) {
     text += fmt::format("{}: {}\n",
                         path,
                         list && json.size() > k_longest ? fmt::format("{} values", json.size())
-                        : json.is_number_float()        ? word(json.get<double>())
-                                                        : word(json));
+                        : json.is_number_float()        ? to_text(json.get<double>())
+                                                        : to_text(json));
     return false;
   });
   return text;
@@ -204,7 +204,7 @@ Rows history_rows(const History& history) {
     if (name == "partial") continue;
     rows[0].push_back(name);
     for (std::size_t i = 0; i + 1 < rows.size(); ++i) {
-      rows[i + 1].push_back(word(values.ops->at(values.value, i)));
+      rows[i + 1].push_back(to_text(values.ops->at(values.value, i)));
     }
   }
   return rows;

@@ -21,7 +21,7 @@ void EvalReport::fields(Fields& f) {
   f.constant("exit_code", 0, "");
   f("checkpoint", checkpoint, "path as given");
   f.one_of("split", split, k_eval_splits, "evaluated");
-  f("context", context, "where and by what the report was made");
+  f("context", context, "machine and program that made the report");
   f("config", config, "what was asked for");
   f("precision", precision, "requested and effective precision");
   f("weights_hash", weights_hash, "of the weights");
@@ -174,7 +174,7 @@ void DryRunReport::fields(Fields& f) {
 
 void RewrittenNode::fields(Fields& f) {
   f("name", name, "");
-  f("op", op, "as it stands after the rewrite");
+  f("op", op, "node after the rewrite");
   f("attrs",
     attrs,
     {.doc = "every type attribute", .each = "dtype, or dtypes of a list", .allow_scalar = true});
@@ -206,7 +206,7 @@ void GraphRewriteReport::fields(Fields& f) {
     {.doc = "every node of the input, in its order", .each = "one node of the input"});
   f("casts", casts, {.doc = "inserted", .each = "one inserted cast"});
   f("converted_attrs", converted_attrs, "type attributes changed");
-  f("casts_counted", casts_counted, "casts to 16 bits, those of constants and variables left out");
+  f("casts_counted", casts_counted, "casts to 16 bits, without those of constants and variables");
   f("paint",
     paint,
     {.doc = "every type attribute looked at", .each = "one type attribute of one node"});
@@ -215,7 +215,7 @@ void GraphRewriteReport::fields(Fields& f) {
 void RunsReport::fields(Fields& f) {
   describe_kind(f, k_kind);
   f("folder", folder, "that was searched");
-  f("runs", runs, {.doc = "in the order asked for", .each = "one run"});
+  f("runs", runs, {.doc = "in the requested order", .each = "one run"});
   f("foreign", foreign, "folders without a run");
 }
 
@@ -237,7 +237,7 @@ void RemovedRun::fields(Fields& f) {
   f("bytes", bytes, "of its files");
 }
 
-void KeptRun::fields(Fields& f) {
+void RetainedRun::fields(Fields& f) {
   f("run", run, "one run");
   f("reason", reason, "why it stays");
 }
@@ -255,7 +255,7 @@ void PruneReport::fields(Fields& f) {
 void DtypeProbe::fields(Fields& f) {
   f("device", device, "");
   f("dtype", dtype, "tried");
-  f("ok", ok, "whether the product came out right");
+  f("ok", ok, "whether the result of the matmul was correct");
   f("kernel", kernel, "that ran");
   f.text_or_null("caveat", caveat, "what to know about it");
 }
@@ -277,7 +277,7 @@ void CudaDevice::fields(Fields& f) {
 
 void CudaBlock::fields(Fields& f) {
   f.text_or_null("absence", absence, "why no GPU can be used; null when one can");
-  f.text_or_null("remedy", remedy, "what would help");
+  f.text_or_null("remedy", remedy, "suggested remedy");
   f.text_or_null("plugin", plugin, "file of the CUDA backend");
   f.text_or_null("flavour", flavour, "cuda, or emulated on the CPU");
   f.text_or_null("driver", driver, "newest CUDA version that the driver can run");
@@ -318,9 +318,9 @@ void MpiBlock::fields(Fields& f) {
 
 void DoctorReport::fields(Fields& f) {
   describe_kind(f, k_kind);
-  f("context", context, "where and by what the report was made");
+  f("context", context, "machine and program that made the report");
   f("available_memory_bytes", available_memory_bytes, "left to this process");
-  f("probes", probes, {.doc = "by device and dtype", .each = "a matrix product in one dtype"});
+  f("probes", probes, {.doc = "by device and dtype", .each = "a matmul in one dtype"});
   f("onednn", onednn, "the library behind float32 matmuls and most convolutions");
   f("cuda", cuda, "the CUDA backend");
   f("mpi", mpi, "the library for runs of several ranks");
@@ -361,7 +361,7 @@ void ReferenceEntry::fields(Fields& f) {
 
 void ReferenceReport::fields(Fields& f) {
   describe_kind(f, k_kind);
-  f.text_or_null("topic", topic, "as asked for; null: the list of topics");
+  f.text_or_null("topic", topic, "as requested; null: the list of topics");
   f.text_or_null("text", text, "an introduction in Markdown; null: none");
   f("entries", entries, {.doc = "in order", .each = "one entry"});
 }
@@ -370,9 +370,9 @@ void VerifyResumeReport::fields(Fields& f) {
   describe_kind(f, k_kind);
   f("exit_code", exit_code, "0 when equal, else 1");
   f("at_step", at_step, {.doc = "batches before the run was left", .min = 1});
-  f("steps", steps, {.doc = "batches of the whole run", .min = 1});
+  f("steps", steps, {.doc = "batches of the uninterrupted run", .min = 1});
   f("equal", equal, "whether nothing differs");
-  f("whole_hash", whole_hash, "of all variables of the whole run");
+  f("whole_hash", whole_hash, "of all variables of the uninterrupted run");
   f("resumed_hash", resumed_hash, "of all variables of the resumed run");
   f("differing", differing, "variables and other parts that differ");
 }

@@ -23,7 +23,7 @@ struct EvalReport {
   MetricsBlock metrics;
   std::optional<Classes> classes;
   std::optional<std::vector<OutputClasses>> outputs;
-  std::vector<Remark> warnings;
+  std::vector<WarningBlock> warnings;
   NonfiniteMap nonfinite;
   void fields(Fields& f);
 };
@@ -119,7 +119,7 @@ struct ModelExportReport {
 
 struct DryRunReport {
   static constexpr std::string_view k_kind = "dry_run",
-                                    k_doc = "one step of a run, done to see what it takes";
+                                    k_doc = "one step of a run, to measure its memory";
   std::int64_t exit_code = 0;
   train::MemoryUse memory;
   void fields(Fields& f);

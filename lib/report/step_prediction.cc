@@ -84,7 +84,7 @@ std::optional<StepPrediction> predict_step(const Graph& lowered,
     // Copies of variables are computed before the first step only.
     if (kernel.empty() || node.is(graph::ops::k_cast_variable)) continue;
     if (scaled && scaled->node == id) continue;
-    const OpRow row = op_row(lowered, node);
+    const OpInfo row = op_info(lowered, node);
     const NodeWork work = graph::node_work(lowered, node);
     const std::int64_t nodes = backend::cuda::graph_nodes(lowered, node, kernel);
     const DType compute = dtype_named(row.compute_dtype).value_or(DType::float32);

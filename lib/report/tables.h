@@ -52,7 +52,7 @@ std::string readable(const std::string& metric);
 std::string gate_outcome(const GateBlock& gate);
 
 /// The parts of a line about a finished run; "" where there is nothing to say.
-struct RunParts {
+struct RunCells {
   std::string run;  ///< seed and policy
   std::string steps;
   std::string step_time;
@@ -60,6 +60,6 @@ struct RunParts {
   std::string skipped;
   std::string status;  ///< where it is not completed
 };
-RunParts run_parts(const ComparedRunBlock& run, const std::string& metric);
+RunCells run_cells(const ComparedRunBlock& run, const std::string& metric);
 
 }  // namespace halfstep::report

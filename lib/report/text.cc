@@ -19,14 +19,15 @@ std::size_t width(const std::string& text) {
 
 }  // namespace
 
-std::string word(FieldRef field) {
+std::string to_text(FieldRef field) {
   if (const auto* number = std::get_if<double*>(&field)) {
     return std::isfinite(**number) ? fmt::format("{:.6g}", **number) : "-";
   }
   if (const auto* optional = std::get_if<OptionalRef>(&field)) {
-    return optional->ops->has(optional->value) ? word(optional->ops->get(optional->value)) : "-";
+    return optional->ops->has(optional->value) ? to_text(optional->ops->get(optional->value)) : "-";
   }
-  if (const auto* measure = std::get_if<MeasureRef>(&field)) return word(FieldRef(measure->value));
+  if (const auto* measure = std::get_if<MeasureRef>(&field))
+    return to_text(FieldRef(measure->value));
   const Json json = write_json(field);
   if (json.is_string()) return json.get<std::string>();
   return json.is_null() ? "-" : json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -34,7 +35,7 @@ std::string word(FieldRef field) {
 
 std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
 
-std::string words(const std::vector<std::string>& list) {
+std::string joined(const std::vector<std::string>& list) {
   return fmt::format("{}", fmt::join(list, " "));
 }
 

@@ -13,17 +13,17 @@
 namespace halfstep::report {
 
 /// A number with six digits, "-" for nothing, a string unchanged.
-std::string word(FieldRef field);
+std::string to_text(FieldRef field);
 template <class T>
-std::string word(const T& value) {
-  return word(field_of(value));
+std::string to_text(const T& value) {
+  return to_text(field_of(value));
 }
 
 /// The text, or "-" for "".
 std::string or_dash(const std::string& text);
 
 /// The elements of a list, separated by spaces.
-std::string words(const std::vector<std::string>& list);
+std::string joined(const std::vector<std::string>& list);
 
 using Rows = std::vector<std::vector<std::string>>;
 
@@ -44,10 +44,10 @@ std::vector<NamedColumn> columns_of(const Block& block) {
 
 /// Names and values of the fields of a block.
 template <class Block>
-std::vector<std::pair<std::string, std::string>> words_of(const Block& block) {
+std::vector<std::pair<std::string, std::string>> field_texts(const Block& block) {
   std::vector<std::pair<std::string, std::string>> words;
   for_each_field(block, [&](const std::string& name, FieldRef field) {
-    words.emplace_back(name, word(field));
+    words.emplace_back(name, to_text(field));
   });
   return words;
 }

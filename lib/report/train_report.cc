@@ -78,19 +78,19 @@ void RunBlock::fields(Fields& f) {
   f.text_or_null("directory", directory, "of the run's files");
   describe_command(f, command);
   f("started_at", started_at, {.doc = "UTC", .utc = true});
-  f("ended_at", ended_at, {.doc = "UTC; so far while running", .utc = true});
+  f("ended_at", ended_at, {.doc = "UTC; of the last update while running", .utc = true});
   f.text_or_null("resumed_from", resumed_from, "checkpoint; null for a fresh run");
   f("restart_count", restart_count, "times the run was resumed");
   f("segments",
     segments,
     {.doc = "parts of the run, from resume to resume",
-     .each = "what one process did of the run",
+     .each = "part of the run by one process",
      .optional = true});
   f("rank_count", rank_count, {.doc = "processes that trained together", .min = 1});
   f("slurm",
     slurm,
     {.doc = "the Slurm job; null outside of one",
-     .each = "what Slurm says of the job",
+     .each = "Slurm's environment variables of the job",
      .key = "job_id",
      .key_doc = "of the job"});
   f("train_seconds", train_seconds, "s in training steps, over all restarts");
@@ -118,19 +118,19 @@ void LossScale::fields(Fields& f) {
   f.one_of("mode", mode, k_scale_modes, "how the scale is chosen");
   f("initial", initial, "factor; null without scaling");
   f("final", final, "factor; null without scaling");
-  f("skipped_steps", skipped_steps, "batches whose update was left out");
+  f("skipped_steps", skipped_steps, "batches whose update was skipped");
   f("retried_steps", retried_steps, "attempts repeated with a lower scale");
   f("events", events, {.doc = "changes, in order", .each = "one change of the loss scale"});
   f("events_left_out",
     events_left_out,
-    {.doc = "changes between the first and the last thousand, not listed", .omitted = true});
+    {.doc = "changes between the first and the last thousand, omitted here", .omitted = true});
   f("skips",
     skips,
-    {.doc = "attempts whose update was left out, in order",
-     .each = "one step whose update was left out"});
+    {.doc = "attempts whose update was skipped, in order",
+     .each = "one step whose update was skipped"});
   f("skips_left_out",
     skips_left_out,
-    {.doc = "attempts between the first and the last thousand, not listed", .omitted = true});
+    {.doc = "attempts between the first and the last thousand, omitted here", .omitted = true});
 }
 
 void TrainReport::fields(Fields& f) {
@@ -139,8 +139,8 @@ void TrainReport::fields(Fields& f) {
   f("exit_code", exit_code, "of the process; null while running");
   f("message", message, "why it ended; empty when completed with its target reached");
   f("run", run, "the run");
-  f("context", context, "where and by what the report was made");
-  f("config", config, "what was asked for");
+  f("context", context, "machine and program that made the report");
+  f("config", config, "resolved config and overrides");
   f("precision", precision, "requested and effective precision");
   f("reproducibility", reproducibility, "hashes of weights and batches, to compare runs");
   f("history", history, "one value per epoch in every column");
@@ -157,7 +157,7 @@ void TrainReport::fields(Fields& f) {
     {.doc = "the ranks of the run, at its end; absent of a run of one process", .omitted = true});
   f("memory", memory, "memory, in bytes");
   f("loss_scale", loss_scale, "loss scaling");
-  f("numerics", numerics, "what rounding to 16 bits loses; null when not sampled");
+  f("numerics", numerics, "precision lost by rounding to 16 bits; null when not sampled");
   f("test", test, metrics_options("on the test split, once, at the end; null without one"));
   f("test_classes",
     test_classes,
@@ -215,10 +215,10 @@ TrainReport train_report(train::Session& session,
     if (report.exit_code == static_cast<int>(ErrorKind::target)) {
       if (!report.message.empty()) report.message += "; ";
       report.message += missed_target(*result.time_to_accuracy, report.history);
-      // Only a run that did all its steps goes on.
+      // Only a run that did all its steps can be extended.
       report.message += result.status == Status::completed
-                            ? "; give it more epochs, or begin a run with another target"
-                            : "; begin a run with other settings or another target";
+                            ? "; give it more epochs, or start a run with another target"
+                            : "; start a run with other settings or another target";
     }
   }
   report.step_time = time;
@@ -236,14 +236,16 @@ TrainReport train_report(train::Session& session,
     report.test_classes = classes_block(*result.test, session.dataset().class_names);
     report.test_outputs = output_classes(*result.test, session.dataset());
   }
-  report.warnings = remarks(session.warnings());
-  for (Remark& remark : remarks(result.warnings)) report.warnings.push_back(std::move(remark));
+  report.warnings = warning_blocks(session.warnings());
+  for (WarningBlock& warning : warning_blocks(result.warnings))
+    report.warnings.push_back(std::move(warning));
   if (!running && time.n < train::k_few_steps) {
     report.warnings.push_back(
         {std::string(config::k_few_steps_timed),
          "",
-         fmt::format(
-             "step time rests on {} steps; fewer than {} say little", time.n, train::k_few_steps)});
+         fmt::format("step time is based on {} steps; fewer than {} are not reliable",
+                     time.n,
+                     train::k_few_steps)});
   }
   report.nonfinite = sanitize(field_ref(report));
   return report;

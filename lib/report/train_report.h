@@ -70,7 +70,7 @@ struct TrainReport {
   std::optional<MetricsBlock> test;
   std::optional<Classes> test_classes;
   std::optional<std::vector<OutputClasses>> test_outputs;
-  std::vector<Remark> warnings;
+  std::vector<WarningBlock> warnings;
   NonfiniteMap nonfinite;
   void fields(Fields& f);
 

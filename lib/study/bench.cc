@@ -75,41 +75,40 @@ class Bench {
 
   /// False when the benchmark ends.
   bool repeat(std::int64_t index) {
-    const Entrants entrants = rounds_.run(index, variants_, options_.warmup + options_.steps);
+    const VariantRuns runs = rounds_.run(index, variants_, options_.warmup + options_.steps);
     std::vector<std::vector<BlockedStep>> blocked;
-    for (std::size_t i = 0; i < entrants.size(); ++i) {
-      const train::TrainResult result = entrants[i]->trainer.result();
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      const train::TrainResult result = runs[i]->trainer.result();
       if (result.status == Status::diverged) {
         result_.status = report::name(Status::diverged);
-        result_.message = fmt::format("{}: {}", entrants[i]->name, result.message);
+        result_.message = fmt::format("{}: {}", runs[i]->name, result.message);
         return false;
       }
-      blocked.push_back(
-          steady_steps(result.steps, entrants[i]->listener.blocks(), options_.warmup));
+      blocked.push_back(steady_steps(result.steps, runs[i]->listener.blocks(), options_.warmup));
       keep(i, result);
     }
     blocks_.resize(variants_.size());
-    for (std::size_t i = 1; i < entrants.size(); ++i) {
+    for (std::size_t i = 1; i < runs.size(); ++i) {
       pair_blocks(blocked[0], blocked[i], blocks_[i]);
     }
-    return !entrants.empty();
+    return !runs.empty();
   }
 
   void summarise() {
     for (std::size_t i = 0; i < variants_.size(); ++i) {
       BenchPolicy& policy = result_.policies[i];
       report::Measured& measured = policy.measured;
-      const auto facts = rounds_.facts().find(policy.policy);
-      const bool began = facts != rounds_.facts().end();
+      const auto summary = rounds_.summaries().find(policy.policy);
+      const bool began = summary != rounds_.summaries().end();
       train::StepTimeSummary time =
           train::summarize(steps_[i].steps, steps_[i].first_step_seconds, 0);
       time.warmup_steps = options_.warmup;
       measured.step_time = time;
       measured.throughput =
-          report::throughput_block(time, began ? facts->second.flops_per_step : 0, backend_);
-      if (began) measured.throughput.predicted_ms = facts->second.predicted_ms;
+          report::throughput_block(time, began ? summary->second.flops_per_step : 0, backend_);
+      if (began) measured.throughput.predicted_ms = summary->second.predicted_ms;
       if (!steps_[i].medians.empty()) measured.repeat_median = t_interval(steps_[i].medians);
-      if (began) set_precision(i, facts->second.precision);
+      if (began) set_precision(i, summary->second.precision);
       if (i == 0) {
         result_.measured = measured;
         continue;
@@ -120,12 +119,12 @@ class Bench {
   }
 
   void profile() {
-    for (std::size_t i = 0; i < variants_.size() && !rounds_.asked_to_leave(); ++i) {
+    for (std::size_t i = 0; i < variants_.size() && !rounds_.stop_requested(); ++i) {
       train::Session session(variants_[i].spec, dataset_, backend_);
       std::optional<report::Profile>& profile =
           i == 0 ? result_.profile : *result_.policies[i].profile;
       profile = profile_ops(session, std::min(options_.steps, k_max_profiled), [this] {
-        return rounds_.asked_to_leave();
+        return rounds_.stop_requested();
       });
     }
   }
@@ -176,11 +175,12 @@ std::vector<std::string> notes(const BenchReport& result) {
   for (const BenchPolicy& policy : result.policies) {
     const report::Measured& measured = policy.measured;
     if (measured.step_time.n < train::k_few_steps) {
-      notes.push_back(fmt::format("{}: step time rests on {} step{}; fewer than {} say little",
-                                  policy.policy,
-                                  measured.step_time.n,
-                                  measured.step_time.n == 1 ? "" : "s",
-                                  train::k_few_steps));
+      notes.push_back(
+          fmt::format("{}: step time is based on {} step{}; fewer than {} are not reliable",
+                      policy.policy,
+                      measured.step_time.n,
+                      measured.step_time.n == 1 ? "" : "s",
+                      train::k_few_steps));
     }
     if (measured.skipped_steps > 0) {
       notes.push_back(
@@ -192,7 +192,7 @@ std::vector<std::string> notes(const BenchReport& result) {
     notes.push_back(
         fmt::format("ended early: {} of {} repeats are complete", repeats, result.bench.repeats));
   }
-  if (repeats < 3) notes.emplace_back("fewer than 3 repeats: too few for a claim");
+  if (repeats < 3) notes.emplace_back("fewer than 3 repeats: too few for a conclusion");
   return notes;
 }
 
@@ -227,7 +227,7 @@ BenchReport bench(const BenchOptions& options,
   if (rounds.left_as() != Status::completed) result.status = report::name(rounds.left_as());
   result.notes = notes(result);
   if (!rounds.load_note().empty()) result.notes.push_back(rounds.load_note());
-  result.warnings = warnings_of(rounds.facts());
+  result.warnings = warnings_of(rounds.summaries());
   return result;
 }
 

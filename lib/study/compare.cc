@@ -31,21 +31,21 @@ std::vector<std::uint8_t> answers(train::Session& session, const train::TrainRes
   // Of several outputs no answer is the model's.
   if (session.step_spec().outputs.size() > 1) return {};
   if (result.test) {
-    return right_answers(result.test->outputs[0].predictions, session.test_rows().labels);
+    return right_answers(result.test->outputs[0].predictions, session.test_split().labels);
   }
-  const data::SplitView& rows = session.validation_rows();
+  const data::SplitView& rows = session.validation_split();
   if (rows.samples() == 0) return {};
   return right_answers(train::evaluate(session, rows).outputs[0].predictions, rows.labels);
 }
 
-RunRecord finish(Entrant& entrant) {
-  const train::TrainResult result = entrant.trainer.finish();
-  const config::RunSpec& spec = entrant.session.spec();
+RunRecord finish(VariantRun& trained) {
+  const train::TrainResult result = trained.trainer.finish();
+  const config::RunSpec& spec = trained.session.spec();
   const train::StepTimeSummary step_time =
       train::summarize(result.steps, result.first_step_seconds, spec.report.warmup_steps);
   RunRecord record;
   report::ComparedRunBlock& run = record.run;
-  run.policy = entrant.name;
+  run.policy = trained.name;
   run.seed = spec.seed;
   run.status = report::name(result.status);
   run.message = result.message;
@@ -64,9 +64,9 @@ RunRecord finish(Entrant& entrant) {
   run.init_hash = result.init_hash;
   run.batch_order_hash = result.batch_order_hash;
   run.final_hash = result.final_hash;
-  record.steps = steady_steps(result.steps, entrant.listener.blocks(), step_time.warmup_steps);
-  record.losses = entrant.listener.losses();
-  record.right = answers(entrant.session, result);
+  record.steps = steady_steps(result.steps, trained.listener.blocks(), step_time.warmup_steps);
+  record.losses = trained.listener.losses();
+  record.right = answers(trained.session, result);
   return record;
 }
 
@@ -108,9 +108,9 @@ std::vector<RunRecord> train_seed(const std::vector<Variant>& variants,
     variant.spec.training.stop_at_target = false;
   }
   std::vector<RunRecord> records;
-  for (const std::unique_ptr<Entrant>& entrant : rounds.run(index, seeded)) {
-    if (rounds.asked_to_leave()) return {};
-    records.push_back(finish(*entrant));
+  for (const std::unique_ptr<VariantRun>& run : rounds.run(index, seeded)) {
+    if (rounds.stop_requested()) return {};
+    records.push_back(finish(*run));
   }
   for (const RunRecord& record : records) observer.on_run(record.run);
   return records;
@@ -122,14 +122,14 @@ report::CompareReport comparison_report(const ComparisonPlan& plan,
   report::CompareReport comparison = summarise(results.records, plan);
   comparison.seeds = plan.seeds;
   for (report::PolicyBlock& policy : comparison.policies) {
-    const auto facts = results.facts.find(policy.policy);
-    if (facts == results.facts.end()) continue;
-    policy.flops_per_step = facts->second.flops_per_step;
-    policy.precision = facts->second.precision;
+    const auto summary = results.summaries.find(policy.policy);
+    if (summary == results.summaries.end()) continue;
+    policy.flops_per_step = summary->second.flops_per_step;
+    policy.precision = summary->second.precision;
   }
   if (results.left_as != Status::completed) {
     comparison.status = report::name(results.left_as);
-    comparison.notes.push_back(fmt::format("asked to leave: {} of {} seeds are complete",
+    comparison.notes.push_back(fmt::format("stopped on request: {} of {} seeds are complete",
                                            results.records.size() / plan.policies.size(),
                                            plan.seeds.size()));
   }
@@ -144,7 +144,7 @@ report::CompareReport comparison_report(const ComparisonPlan& plan,
     comparison.gates.push_back(evaluate_gate(gate, plan, comparison));
   }
   comparison.message = report::missed_targets(comparison);
-  comparison.warnings = warnings_of(results.facts);
+  comparison.warnings = warnings_of(results.summaries);
   return comparison;
 }
 
@@ -162,7 +162,7 @@ report::CompareReport compare(const CompareOptions& options,
     if (records.empty()) break;
     std::move(records.begin(), records.end(), std::back_inserter(results.records));
   }
-  results.facts = rounds.facts();
+  results.summaries = rounds.summaries();
   results.left_as = rounds.left_as();
   if (!rounds.load_note().empty()) results.load_notes.insert(rounds.load_note());
   return comparison_report(plan, results, options.gates);

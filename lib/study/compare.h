@@ -33,13 +33,13 @@ ComparisonPlan plan_of(const CompareOptions& options, const data::Dataset& datas
 /// The runs of a comparison, by seed, then in the order of the policies.
 struct ComparisonResults {
   std::vector<RunRecord> records;
-  std::map<std::string, PolicyFacts> facts;  ///< by policy
+  std::map<std::string, PolicySummary> summaries;  ///< by policy
   std::set<std::string> load_notes;
-  train::Status left_as = train::Status::completed;  ///< or a request to leave
+  train::Status left_as = train::Status::completed;  ///< or stopped on request
 };
 
-/// Trains `variants` in turns with a seed, as round `index` of `rounds`. Empty after a request to
-/// leave.
+/// Trains `variants` in turns with a seed, as round `index` of `rounds`. Empty after a stop
+/// request.
 std::vector<RunRecord> train_seed(const std::vector<Variant>& variants,
                                   std::int64_t seed,
                                   std::int64_t index,

@@ -240,14 +240,15 @@ std::vector<std::string> comparison_notes(const CompareReport& comparison) {
         run.source.empty() ? fmt::format("{}, seed {}", run.policy, run.seed) : run.policy;
     if (run.diverged()) {
       notes.push_back(
-          fmt::format("{} diverged and has no part in differences: {}", name, run.message));
+          fmt::format("{} diverged and is excluded from differences: {}", name, run.message));
     }
   }
   if (!comparison.runs.empty() && fewest < train::k_few_steps) {
-    notes.push_back(fmt::format("step times of a run rest on {} step{}; fewer than {} say little",
-                                fewest,
-                                fewest == 1 ? "" : "s",
-                                train::k_few_steps));
+    notes.push_back(
+        fmt::format("step times of a run are based on {} step{}; fewer than {} are not reliable",
+                    fewest,
+                    fewest == 1 ? "" : "s",
+                    train::k_few_steps));
   }
   for (const PolicyBlock& policy : comparison.policies) {
     if (policy.skipped_steps == 0) continue;
@@ -258,15 +259,15 @@ std::vector<std::string> comparison_notes(const CompareReport& comparison) {
   }
   if (!comparison.paired) {
     notes.emplace_back(
-        "runs done apart, maybe on different days or machines: neither times nor differences have "
-        "an interval");
+        "runs were done separately, maybe on different days or machines: neither times nor "
+        "differences have an interval");
     return notes;
   }
   if (const std::size_t seeds = comparison.seeds.size(); seeds < 3) {
     notes.emplace_back(
         seeds == 1
             ? "one seed: differences have no interval and nothing can be said about equivalence"
-            : "fewer than 3 seeds: too few for a claim");
+            : "fewer than 3 seeds: too few for a conclusion");
   }
   for (const PolicyBlock& policy : comparison.policies) {
     const auto& delta = policy.accuracy_delta;
@@ -274,8 +275,8 @@ std::vector<std::string> comparison_notes(const CompareReport& comparison) {
     // others.
     if (!delta || !delta->ci95 || delta->ci95->low != delta->ci95->high) continue;
     notes.push_back(
-        fmt::format("{} differs from {} by the same amount with every seed: how much other seeds "
-                    "scatter is not known, so its interval and verdict say little",
+        fmt::format("{} differs from {} by the same amount with every seed: the variance over "
+                    "seeds is unknown, so its interval and verdict are not reliable",
                     policy.policy,
                     comparison.baseline));
   }

@@ -1,5 +1,3 @@
-// The distributions of comparisons.h.
-
 #include <cmath>
 #include <limits>
 #include <numeric>

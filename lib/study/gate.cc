@@ -133,7 +133,7 @@ Term read_term(Reader& reader) {
   } else if (limit.empty()) {
     reader.expected("a number, true or false");
   } else {
-    fail_gate(fmt::format("'{}' is no number", limit), "such as 1.2, -0.3pp, 5ms, true");
+    fail_gate(fmt::format("'{}' is not a number", limit), "such as 1.2, -0.3pp, 5ms, true");
   }
   term.text = reader.from(begin);
   return term;
@@ -220,7 +220,7 @@ double parse_margin(const std::string& text) {
   throw UserError(ErrorKind::config,
                   {"--margin", 0, 0, ""},
                   value ? fmt::format("must be above 0 and below 1 (100pp), got '{}'", text)
-                        : fmt::format("'{}' is no margin", text),
+                        : fmt::format("'{}' is not a margin", text),
                   "such as 0.2pp or 0.002");
 }
 

@@ -14,15 +14,15 @@ using report::MetricEstimate;
 using report::PolicyBlock;
 using Number = std::optional<double>;
 
-using Part = Number (*)(const Estimate& estimate);
+using Getter = Number (*)(const Estimate& estimate);
 
 Number centre(const Estimate& e) { return e.value; }
 Number low(const Estimate& e) { return e.ci95 ? Number(e.ci95->low) : std::nullopt; }
 Number high(const Estimate& e) { return e.ci95 ? Number(e.ci95->high) : std::nullopt; }
 
-template <Part part>
+template <Getter get>
 Number speedup(const PolicyBlock& policy, const MetricEstimate*) {
-  return policy.speedup ? part(*policy.speedup) : std::nullopt;
+  return policy.speedup ? get(*policy.speedup) : std::nullopt;
 }
 
 /// A count of a policy.
@@ -41,9 +41,9 @@ Number metric_mean(const PolicyBlock&, const MetricEstimate* metric) {
   return metric != nullptr ? Number(metric->value) : std::nullopt;
 }
 
-template <Part part>
+template <Getter get>
 Number metric_delta(const PolicyBlock&, const MetricEstimate* metric) {
-  return metric != nullptr && metric->delta ? part(*metric->delta) : std::nullopt;
+  return metric != nullptr && metric->delta ? get(*metric->delta) : std::nullopt;
 }
 
 constexpr auto k_time = &PolicyBlock::step_time;
@@ -69,27 +69,27 @@ constexpr std::array k_fields{
 
 [[noreturn]] void unknown(const std::string& text,
                           std::string_view what,
-                          const std::string& word,
+                          const std::string& name,
                           const std::vector<std::string>& known) {
-  const std::string nearest = did_you_mean(word, known);
+  const std::string nearest = did_you_mean(name, known);
   throw UserError(ErrorKind::config,
                   {"--fail-if", 0, 0, ""},
-                  fmt::format("'{}': unknown {} '{}'", text, what, word),
+                  fmt::format("'{}': unknown {} '{}'", text, what, name),
                   nearest.empty() ? fmt::format("known: {}", fmt::join(known, ", ")) : nearest);
 }
 
 /// The metric with this name: a name with its split, or one without it in the headline's split.
 std::string metric_named(const std::string& text,
-                         const std::string& word,
+                         const std::string& name,
                          const ComparisonNames& names) {
   const std::string split = names.headline.substr(0, names.headline.find('_') + 1);
   std::vector<std::string> known;
   for (const std::string& metric : names.metrics) {
-    if (metric == word || metric == split + word) return metric;
+    if (metric == name || metric == split + name) return metric;
     known.push_back(metric);
     if (metric.starts_with(split)) known.push_back(metric.substr(split.size()));
   }
-  unknown(text, "metric", word, known);
+  unknown(text, "metric", name, known);
 }
 
 }  // namespace
@@ -105,23 +105,23 @@ Quantity resolve_quantity(const std::string& text, const ComparisonNames& names)
   if (quantity.policy.empty()) {
     unknown(text, "policy", text.substr(0, text.find('.')), names.policies);
   }
-  const std::string rest = text.substr(quantity.policy.size() + 1);
-  const std::size_t dot = rest.find('.');
+  const std::string path = text.substr(quantity.policy.size() + 1);
+  const std::size_t dot = path.find('.');
   const bool of_metric = dot != std::string::npos;
-  if (of_metric) quantity.metric = metric_named(text, rest.substr(0, dot), names);
-  const std::string word = of_metric ? rest.substr(dot + 1) : rest;
+  if (of_metric) quantity.metric = metric_named(text, path.substr(0, dot), names);
+  const std::string name = of_metric ? path.substr(dot + 1) : path;
 
   std::vector<std::string> known;
   for (const QuantityField& field : k_fields) {
     if (field.of_metric() == of_metric) known.emplace_back(field.name);
-    const bool shorter = word == "delta" && field.name == "delta_mean";
-    if (field.of_metric() == of_metric && (field.name == word || shorter)) quantity.field = &field;
+    const bool shorter = name == "delta" && field.name == "delta_mean";
+    if (field.of_metric() == of_metric && (field.name == name || shorter)) quantity.field = &field;
   }
   if (quantity.field == nullptr) {
     if (!of_metric) {
       for (const std::string& metric : names.metrics) known.push_back(metric + ".mean");
     }
-    unknown(text, "quantity", word, known);
+    unknown(text, "quantity", name, known);
   }
   if (quantity.policy == names.baseline && !quantity.field->of_baseline()) {
     throw UserError(

@@ -1,5 +1,3 @@
-// The time of each op of a step, from a separate pass in which every launch is timed.
-
 #include <algorithm>
 #include <map>
 
@@ -90,7 +88,7 @@ std::optional<report::Profile> profile_ops(train::Session& session,
   const auto nodes = static_cast<std::size_t>(graph.size());
   std::vector<std::vector<double>> milliseconds(nodes);
 
-  const data::SplitView& rows = session.train_rows();
+  const data::SplitView& rows = session.train_split();
   const std::unique_ptr<train::BatchSource> batches =
       train::host_batches(rows,
                           train::batch_options(session.spec()),

@@ -20,7 +20,7 @@ std::string load_note_for(int threads) {
   // threads.
   if (load + threads < processors + 0.5 || load < 0.5) return "";
   return fmt::format(
-      "the machine was busy before: load average {:.1f} on {} processors, {} thread{} asked for; "
+      "the machine was already busy: load average {:.1f} on {} processors, {} thread{} asked for; "
       "times and ratios are noisy",
       load,
       processors,
@@ -28,11 +28,12 @@ std::string load_note_for(int threads) {
       threads == 1 ? "" : "s");
 }
 
-PolicyFacts facts_of(train::Session& session) {
-  PolicyFacts facts{report::precision_block(session), 0, report::remarks(session.warnings())};
-  for (const report::OpRow& row : facts.precision.ops) facts.flops_per_step += row.flops;
-  if (const auto predicted = report::predict_step(session)) facts.predicted_ms = predicted->ms;
-  return facts;
+PolicySummary summarize(train::Session& session) {
+  PolicySummary summary{
+      report::precision_block(session), 0, report::warning_blocks(session.warnings())};
+  for (const report::OpInfo& row : summary.precision.ops) summary.flops_per_step += row.flops;
+  if (const auto predicted = report::predict_step(session)) summary.predicted_ms = predicted->ms;
+  return summary;
 }
 
 }  // namespace
@@ -49,29 +50,29 @@ Rounds::Rounds(const StudyOptions& options,
       observer_(observer),
       load_note_(load_note_for(backend.capabilities.threads)) {}
 
-Entrants Rounds::run(std::int64_t index,
-                     const std::vector<Variant>& variants,
-                     std::optional<std::int64_t> counted) {
-  Entrants entrants;
+VariantRuns Rounds::run(std::int64_t index,
+                        const std::vector<Variant>& variants,
+                        std::optional<std::int64_t> counted) {
+  VariantRuns runs;
   std::vector<Lane> lanes;
   for (const Variant& variant : variants) {
-    entrants.push_back(std::make_unique<Entrant>(variant, dataset_, backend_));
-    Entrant& entrant = *entrants.back();
-    lanes.push_back({&entrant.trainer, &entrant.listener});
-    if (facts_.contains(variant.name)) continue;
-    facts_[variant.name] = facts_of(entrant.session);
-    observer_.on_session(variant.name, entrant.session);
+    runs.push_back(std::make_unique<VariantRun>(variant, dataset_, backend_));
+    VariantRun& run = *runs.back();
+    lanes.push_back({&run.trainer, &run.listener});
+    if (summaries_.contains(variant.name)) continue;
+    summaries_[variant.name] = summarize(run.session);
+    observer_.on_session(variant.name, run.session);
   }
   const auto step_of = [&](const Lane& lane) {
     return counted ? lane.listener->counted() : std::ssize(lane.listener->losses());
   };
   TurnOptions turns;
   turns.slice_seconds = options_.slice_seconds;
-  turns.stop = [this] { return asked_to_leave(); };
+  turns.stop = [this] { return stop_requested(); };
   if (counted) turns.enough = [&](const Lane& lane) { return step_of(lane) >= *counted; };
   turns.before_turn = [&](std::size_t turn) {
     StudyProgress progress{index + 1, count_};
-    progress.policy = entrants[turn]->name;
+    progress.policy = runs[turn]->name;
     progress.step = counted.value_or(lanes.front().trainer->total_steps());
     for (const Lane& lane : lanes) {
       progress.steps = counted.value_or(lane.trainer->total_steps());
@@ -81,11 +82,11 @@ Entrants Rounds::run(std::int64_t index,
     }
     observer_.on_progress(progress);
   };
-  if (!take_turns(lanes, turns)) entrants.clear();
-  return entrants;
+  if (!take_turns(lanes, turns)) runs.clear();
+  return runs;
 }
 
-bool Rounds::asked_to_leave() {
+bool Rounds::stop_requested() {
   const train::Request request = options_.requests ? options_.requests() : train::Request::none;
   if (request == train::Request::interrupt) left_as_ = train::Status::interrupted;
   if (request == train::Request::preempt || request == train::Request::time_limit)
@@ -93,11 +94,12 @@ bool Rounds::asked_to_leave() {
   return left_as_ != train::Status::completed;
 }
 
-std::vector<report::Remark> warnings_of(const std::map<std::string, PolicyFacts>& facts) {
-  std::vector<report::Remark> merged;
-  for (const auto& [policy, each] : facts) {
-    for (const report::Remark& remark : each.warnings) {
-      if (!contains(merged, remark)) merged.push_back(remark);
+std::vector<report::WarningBlock> warnings_of(
+    const std::map<std::string, PolicySummary>& summaries) {
+  std::vector<report::WarningBlock> merged;
+  for (const auto& [policy, each] : summaries) {
+    for (const report::WarningBlock& warning : each.warnings) {
+      if (!contains(merged, warning)) merged.push_back(warning);
     }
   }
   return merged;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "report/compare_report.h"
-#include "study/policy_words.h"
+#include "study/policy_list.h"
 #include "study/turns.h"
 #include "train/interrupt.h"
 #include "train/session.h"
@@ -21,7 +21,7 @@ namespace halfstep::study {
 struct StudyOptions {
   std::vector<Variant> variants;
   double slice_seconds = 0.05;
-  /// Polled between turns. A request to leave drops the current round.
+  /// Polled between turns. A stop request drops the current round.
   std::function<train::Request()> requests;
 };
 
@@ -50,8 +50,8 @@ class StudyObserver {
 };
 
 /// The run of one policy in one round.
-struct Entrant {
-  Entrant(const Variant& variant, const data::Dataset& dataset, const backend::Backend& backend)
+struct VariantRun {
+  VariantRun(const Variant& variant, const data::Dataset& dataset, const backend::Backend& backend)
       : name(variant.name),
         session(variant.spec, dataset, backend),
         trainer(session, {}, listener) {}
@@ -61,18 +61,19 @@ struct Entrant {
   TurnListener listener;
   train::Trainer trainer;
 };
-using Entrants = std::vector<std::unique_ptr<Entrant>>;
+using VariantRuns = std::vector<std::unique_ptr<VariantRun>>;
 
-/// Facts about a policy from its first session.
-struct PolicyFacts {
+/// Precision, work and warnings of a policy, from its first session.
+struct PolicySummary {
   report::Precision precision;
   double flops_per_step = 0;
-  std::vector<report::Remark> warnings;
+  std::vector<report::WarningBlock> warnings;
   std::optional<double> predicted_ms = {};  ///< of a step on a device
 };
 
 /// The warnings of all policies, without duplicates.
-std::vector<report::Remark> warnings_of(const std::map<std::string, PolicyFacts>& facts);
+std::vector<report::WarningBlock> warnings_of(
+    const std::map<std::string, PolicySummary>& summaries);
 
 class Rounds {
  public:
@@ -83,20 +84,19 @@ class Rounds {
          const backend::Backend& backend,
          StudyObserver& observer);
 
-  /// Trains the variants of round `index`, from 0, in turns: each run to its end, or, if given, to
-  /// `counted` steps that count for its step time. Empty after a request to leave.
-  Entrants run(std::int64_t index,
-               const std::vector<Variant>& variants,
-               std::optional<std::int64_t> counted = {});
+  /// Trains the variants of round `index`, from 0, in turns: each run to its end or to
+  /// `counted` steps that count for its step time. Empty after a stop request.
+  VariantRuns run(std::int64_t index,
+                  const std::vector<Variant>& variants,
+                  std::optional<std::int64_t> counted = {});
 
-  /// Polls the requests.
-  bool asked_to_leave();
-  /// `completed` unless there was a request to leave.
+  /// Polls for stop requests.
+  bool stop_requested();
+  /// `completed` unless a stop was requested.
   train::Status left_as() const { return left_as_; }
-  /// The facts about each policy that has begun its first round.
-  const std::map<std::string, PolicyFacts>& facts() const { return facts_; }
-  /// A note when other processes kept the processors busy before the study itself created load, ""
-  /// otherwise.
+  /// Of each policy that has begun its first round.
+  const std::map<std::string, PolicySummary>& summaries() const { return summaries_; }
+  /// A note when other processes kept the processors busy before the study began, else "".
   const std::string& load_note() const { return load_note_; }
 
  private:
@@ -105,7 +105,7 @@ class Rounds {
   const data::Dataset& dataset_;
   const backend::Backend& backend_;
   StudyObserver& observer_;
-  std::map<std::string, PolicyFacts> facts_;
+  std::map<std::string, PolicySummary> summaries_;
   std::string load_note_;
   train::Status left_as_ = train::Status::completed;
 };

@@ -33,7 +33,7 @@ struct StoredPlan {
   ComparisonPlan plan;
 
   void fields(Fields& f) {
-    f("config", config, "what was asked for");
+    f("config", config, "resolved config and overrides");
     f("policies", plan.policies, "in the order of the report");
     f("baseline", plan.baseline, "with which the others are compared");
     f("metrics", plan.metrics, "with their splits");
@@ -48,7 +48,7 @@ struct StoredPlan {
 struct StoredRun {
   std::string plan;  ///< hash of the StoredPlan
   RunRecord record;
-  PolicyFacts facts;
+  PolicySummary summary;
   std::string load_note;
   report::Context context;
   std::vector<std::int64_t> blocks = {};
@@ -63,9 +63,9 @@ struct StoredRun {
     f("milliseconds", milliseconds, "by steady step");
     f("losses", record.losses, "by batch");
     f("right", right, "1 for each correctly predicted example, else 0");
-    f("flops_per_step", facts.flops_per_step, "of a training step");
-    f("precision", facts.precision, "of the policy");
-    f("warnings", facts.warnings, "of the policy");
+    f("flops_per_step", summary.flops_per_step, "of a training step");
+    f("precision", summary.precision, "of the policy");
+    f("warnings", summary.warnings, "of the policy");
     f("load_note", load_note, "on the load of the machine before");
     f("context", context, "where it was trained");
   }
@@ -125,7 +125,7 @@ Stored read_stored(const std::string& path) {
     throw UserError(ErrorKind::data,
                     {path, 0, 0, ""},
                     json.is_discarded()
-                        ? "is no JSON"
+                        ? "is not JSON"
                         : fmt::format("{}: {}", violations[0].path, violations[0].message),
                     "written by another version, or damaged: remove it and repeat its shard");
   }
@@ -178,7 +178,7 @@ void keep_plan(const std::string& directory,
   }
   throw UserError(ErrorKind::config,
                   {directory, 0, 0, ""},
-                  fmt::format("holds another comparison: `{}` differs", differs),
+                  fmt::format("contains another comparison: `{}` differs", differs),
                   "all shards need the same config, policies and seeds, or another --run-dir");
 }
 
@@ -234,7 +234,7 @@ train::Status train_shard(const CompareOptions& options,
       variants.push_back(options.variants[name.policy]);
     }
     if (is_complete(unit, directory, plan)) {
-      log_info("{}: done already", unit.front().folder(directory, plan));
+      log_info("{}: already done", unit.front().folder(directory, plan));
       ++index;
       continue;
     }
@@ -250,7 +250,7 @@ train::Status train_shard(const CompareOptions& options,
     for (std::size_t i = 0; i < unit.size(); ++i) {
       StoredRun stored{Hasher().add(text).hex(),
                        records[i],
-                       rounds.facts().at(variants[i].name),
+                       rounds.summaries().at(variants[i].name),
                        rounds.load_note(),
                        report::context(backend)};
       stored.record.turns = turns;
@@ -310,7 +310,7 @@ MergedComparison merge_shards(const std::string& directory, const CompareOptions
       const std::string machine = described(stored.context);
       if (!contains(machines, machine)) machines.push_back(machine);
       if (results.records.empty()) merged.context = stored.context;
-      results.facts.try_emplace(plan.policies[policy], std::move(stored.facts));
+      results.summaries.try_emplace(plan.policies[policy], std::move(stored.summary));
       if (!stored.load_note.empty()) results.load_notes.insert(stored.load_note);
       results.records.push_back(std::move(stored.record));
     }

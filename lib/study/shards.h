@@ -25,7 +25,7 @@ inline constexpr const char* k_shared_config_file = "comparison.yaml";
 /// Trains the runs of a shard that `directory` does not hold. Up to as many shards as seeds, a
 /// shard has whole seeds, whose policies train in turns; more shards divide the runs, whose times
 /// are then not compared. `config` is that of the variants without a policy. Returns `completed`,
-/// or how the shard was asked to leave, which drops the runs under way. Errors: UserError(config)
+/// or the status after a stop request, which drops unfinished runs. Errors: UserError(config)
 /// where the directory holds another comparison or there are more shards than runs;
 /// UserError(data) where another process trains one of the runs.
 train::Status train_shard(const CompareOptions& options,

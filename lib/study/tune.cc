@@ -87,7 +87,6 @@ class PreparedNode {
   std::vector<TensorView> in_, out_;
 };
 
-/// A kernel on a workload, ready to be timed.
 struct Candidate {
   std::string kernel;
   std::int64_t products = 0;  ///< as in CostModel::Sample
@@ -96,7 +95,6 @@ struct Candidate {
   double scale = 1;  ///< from the computed number of images to k_nominal_batch
 };
 
-/// The timings of a kernel on a workload.
 class TimedKernel {
  public:
   backend::CostModel::Sample sample;  ///< without its time
@@ -293,8 +291,8 @@ std::function<double()> burst_of_this_processor(const backend::Backend& cpu) {
   if (unit == nullptr) {
     throw UserError(ErrorKind::unavailable,
                     {},
-                    "no register peak is known for this kind of processor: nothing would tell "
-                    "whether a time was disturbed");
+                    "no register peak is known for this kind of processor, so disturbed timings "
+                    "cannot be detected");
   }
   return [unit] {
     constexpr int k_bursts = 8;

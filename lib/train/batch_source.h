@@ -20,7 +20,7 @@ class BatchSource {
   virtual void fill(std::int64_t ordinal, plan::Plan& plan) = 0;
 };
 
-/// The order of batches that the config asks for.
+/// The batch order of the config.
 data::BatchOptions batch_options(const config::RunSpec& spec);
 
 /// Batches of `rows` in host memory. `in_place`: without a prefetch thread, directly in the plan's

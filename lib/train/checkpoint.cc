@@ -111,13 +111,14 @@ void publish(const std::string& temporary, const std::string& final_path) {
   fs::rename(temporary, final_path);
 }
 
-/// The contents of a file of at most `most` bytes; a larger one is rejected before reading.
-std::string read_limited(const std::string& path, std::size_t most) {
+/// The contents of a file of at max_bytes `max_bytes` bytes; a larger one is rejected before
+/// reading.
+std::string read_limited(const std::string& path, std::size_t max_bytes) {
   std::error_code error;
   const std::uintmax_t bytes = fs::file_size(path, error);
   if (error) fail(path, "cannot be read: " + error.message());
-  if (bytes > most) {
-    fail(path, fmt::format("has {} bytes, and may have at most {}", bytes, most));
+  if (bytes > max_bytes) {
+    fail(path, fmt::format("has {} bytes, and may have at most {}", bytes, max_bytes));
   }
   return read_file(path);
 }
@@ -138,7 +139,7 @@ std::string damage(const std::string& checkpoint) {
   const std::string done = join(checkpoint, k_done);
   std::error_code error;
   if (fs::file_size(done, error) > k_max_done_bytes) {
-    return fmt::format("{} is not one ({})",
+    return fmt::format("{} is not valid ({})",
                        k_done,
                        error ? error.message() : fmt::format("above {} bytes", k_max_done_bytes));
   }
@@ -146,7 +147,7 @@ std::string damage(const std::string& checkpoint) {
   for (std::string hash, name; lines >> hash >> name;) {
     const std::string path = join(checkpoint, name);
     if (!fs::exists(path)) return name + " is missing";
-    if (hash_file(path) != hash) return name + " is not as it was written (its checksum differs)";
+    if (hash_file(path) != hash) return name + " does not match its checksum";
   }
   return "";
 }
@@ -155,7 +156,8 @@ std::string damage(const std::string& checkpoint) {
 std::string intact_checkpoint(const std::string& path) {
   const std::optional<std::string> checkpoint = find_checkpoint(path);
   if (!checkpoint) {
-    fail(path, fs::exists(path) ? "holds no complete checkpoint" : "there is no such checkpoint");
+    fail(path,
+         fs::exists(path) ? "contains no complete checkpoint" : "there is no such checkpoint");
   }
   const std::string found = damage(*checkpoint);
   if (!found.empty()) fail(*checkpoint, "is damaged: " + found);
@@ -186,14 +188,14 @@ void load(const std::string& path, plan::State& state, bool (*wanted)(Role)) {
     }
     used += master ? 0 : 1;
     if (stored->shape != shape) {
-      problem(fmt::format("'{}' is {} here, the model wants {}",
+      problem(fmt::format("'{}' is {} here, the model needs {}",
                           stored->name,
                           to_string(stored->shape),
                           to_string(shape)));
       continue;
     }
     if (is_floating(stored->dtype) != is_floating(entry.tensor.dtype())) {
-      problem(fmt::format("'{}' is {} here, the model wants {}",
+      problem(fmt::format("'{}' is {} here, the model needs {}",
                           stored->name,
                           name(stored->dtype),
                           name(entry.tensor.dtype())));
@@ -331,8 +333,8 @@ std::optional<std::string> find_checkpoint(const std::string& path,
   }
   if (have.empty() && !problems.empty()) throw UserError(ErrorKind::data, problems);
   for (const Problem& problem : problems) {
-    warnings.push_back(fmt::format(
-        "{} {}; {} is taken instead", problem.where.file, problem.message, have.back()));
+    warnings.push_back(
+        fmt::format("{} {}; {} is used instead", problem.where.file, problem.message, have.back()));
   }
   if (have.empty()) return std::nullopt;
   return have.back();

@@ -2,8 +2,8 @@
 // Checkpoints: `<run>/checkpoints/step-000938/` with model.safetensors (weights and statistics),
 // optimizer.safetensors (slots, counters, loss scale), best.safetensors (weights and statistics of
 // the best epoch, which early stopping may restore), state.json (progress) and DONE, which is
-// written last: a folder without it is no checkpoint. DONE has a line `<XXH3-128>  <file>` for each
-// file; a checkpoint whose files do not match it is damaged.
+// written last: a folder without it is not a checkpoint. DONE has a line `<XXH3-128>  <file>` for
+// each file; a checkpoint whose files do not match it is damaged.
 
 #include <optional>
 #include <string>
@@ -38,7 +38,7 @@ std::string save_checkpoint(const std::string& run_dir,
                             const std::vector<Tensor>& best,
                             std::string_view name = {});
 
-/// Complete checkpoints of a run, oldest first ("best" left out).
+/// Complete checkpoints of a run, oldest first, without "best".
 std::vector<std::string> list_checkpoints(const std::string& run_dir);
 /// The batches drawn before the newest of them; nothing where there is none.
 std::optional<std::int64_t> newest_step(const std::string& run_dir);
@@ -64,7 +64,7 @@ struct Loaded {
   std::vector<Tensor> best;  ///< empty when the checkpoint has none
 };
 
-/// Reads the whole state, so that training continues bit for bit as without the interruption. A
+/// Reads the full state, so that training continues bit for bit as without the interruption. A
 /// loss scale that the checkpoint lacks is initialized, so checkpoints load across policies.
 /// Errors: as load_weights; also UserError(data) for a state.json above k_max_state_bytes.
 Loaded load_checkpoint(const std::string& path, plan::State& state);
@@ -76,7 +76,7 @@ std::optional<std::string> find_last_beside(const std::string& checkpoint);
 /// warning names damaged ones that were skipped. Nothing when there is none. Errors:
 /// UserError(data) when all checkpoints of a run directory are damaged.
 std::optional<std::string> find_checkpoint(const std::string& path);
-/// The same; says nothing itself, the warnings go to `warnings`.
+/// The same; appends the warnings to `warnings` instead of logging them.
 std::optional<std::string> find_checkpoint(const std::string& path,
                                            std::vector<std::string>& warnings);
 

@@ -53,7 +53,7 @@ CheckpointWriter::CheckpointWriter(Session& session,
       copies_(session),
       last_(std::chrono::steady_clock::now()) {}
 
-void CheckpointWriter::save(const WholeState& whole, const RunState& run) {
+void CheckpointWriter::save(const GatheredState& whole, const RunState& run) {
   if (!saves_) return;
   const auto start = std::chrono::steady_clock::now();
   const std::string directory = directory_();
@@ -65,7 +65,7 @@ void CheckpointWriter::save(const WholeState& whole, const RunState& run) {
 }
 
 std::string CheckpointWriter::save_as(std::string_view name,
-                                      const WholeState& whole,
+                                      const GatheredState& whole,
                                       const RunState& run) {
   if (!saves_) return "";
   return save_checkpoint(directory_(), whole.state(), run.progress, whole.best(), name);
@@ -87,7 +87,7 @@ std::string CheckpointWriter::save_without(const comm::RankLost& lost, const Run
       save_checkpoint(directory, session_.state(), run.progress, run.best.weights());
     }
   } catch (const UserError& error) {
-    log_warning("no checkpoint of the last step: {}", error.problems().front().message);
+    log_warning("no checkpoint of the last step was written: {}", error.problems().front().message);
   }
   if (!first) return "";
   const std::int64_t ordinal = run.progress.counters.ordinal;
@@ -100,8 +100,8 @@ std::string CheckpointWriter::save_without(const comm::RankLost& lost, const Run
 
 CheckpointSeconds CheckpointWriter::seconds() const { return {seconds_since(last_), to_write_}; }
 
-void CheckpointWriter::leave_out() {
-  if (std::exchange(leaves_out_, true)) return;
+void CheckpointWriter::log_skipped_epoch() {
+  if (std::exchange(logged_, true)) return;
   log_info(
       "the last checkpoint took {:.1f} s: the next one follows an epoch after {:.0f} s or more; "
       "training.checkpoint_every sets other times",

@@ -9,10 +9,10 @@
 
 #include "comm/communicator.h"
 #include "config/training_spec.h"
+#include "train/gathered_state.h"
 #include "train/observer.h"
 #include "train/run_state.h"
 #include "train/state_copies.h"
-#include "train/whole_state.h"
 
 namespace halfstep::train {
 
@@ -50,20 +50,20 @@ class CheckpointWriter {
   CheckpointWriter(Session& session, const TrainOptions& options, TrainObserver& observer);
 
   /// Writes the checkpoint of the present step and removes old ones.
-  void save(const WholeState& whole, const RunState& run);
+  void save(const GatheredState& whole, const RunState& run);
   /// Writes a checkpoint to the folder `name`; returns its path, or "" without a directory. The
   /// observer is not notified.
-  std::string save_as(std::string_view name, const WholeState& whole, const RunState& run);
+  std::string save_as(std::string_view name, const GatheredState& whole, const RunState& run);
   /// All ranks call it after the same steps, so that save_without() has a state to save. Blocking.
   /// Errors: comm::RankLost.
   void after_step(const RunState& run) { copies_.after_step(run); }
-  /// After ranks were lost, writes the checkpoint of the last step of which the others have all
-  /// variables, from rank 0 or, where that one is lost, from the lowest of the others, unless there
-  /// is a newer one; says there which step the newest checkpoint has, and elsewhere nothing.
+  /// After ranks were lost, the lowest remaining rank writes the checkpoint of the last step of
+  /// which the remaining ranks have all variables, unless there is a newer one. Returns a note on
+  /// the newest checkpoint there, and "" on other ranks.
   std::string save_without(const comm::RankLost& lost, const RunState& run);
   CheckpointSeconds seconds() const;
-  /// Says, the first time, that epochs end without one.
-  void leave_out();
+  /// Logs, the first time, that an epoch ends without a checkpoint.
+  void log_skipped_epoch();
 
  private:
   Session& session_;
@@ -73,7 +73,7 @@ class CheckpointWriter {
   StateCopies copies_;
   std::chrono::steady_clock::time_point last_;
   double to_write_ = 0;
-  bool leaves_out_ = false;
+  bool logged_ = false;
 };
 
 }  // namespace halfstep::train

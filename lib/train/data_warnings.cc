@@ -15,55 +15,55 @@
 namespace halfstep::train {
 namespace {
 
-/// From here on float16 rounds to infinity: half a unit in the last place above its largest number.
+/// The smallest magnitude that float16 rounds to infinity: half an ulp above its maximum, 65504.
 constexpr double k_infinite = 65520;
 
 /// Elements [first, first + count) of each sample.
-struct Part {
+struct InputSlice {
   std::int64_t first = 0, count = 0;
 
-  auto operator<=>(const Part&) const = default;
+  auto operator<=>(const InputSlice&) const = default;
 };
 
-/// The part of a sample that a node has, unless it computes other values.
-std::optional<Part> passed_part(const graph::Graph& graph,
-                                const graph::Node& node,
-                                const std::map<int, Part>& parts) {
+/// The slice of each sample that a node passes on unchanged, if it does.
+std::optional<InputSlice> passed_slice(const graph::Graph& graph,
+                                       const graph::Node& node,
+                                       const std::map<int, InputSlice>& slices) {
   namespace ops = graph::ops;
   if (node.is(ops::k_placeholder)) {
     if (node.name != "images") return std::nullopt;
     const Shape& shape = node.outputs[0].shape;
-    return Part{0, shape.elements() / shape[0]};
+    return InputSlice{0, shape.elements() / shape[0]};
   }
   // The factor data.scale is known to the caller.
   const bool scales = node.is(ops::k_mul) && node.origin.phase == graph::Phase::input;
-  const bool slices = node.is(ops::k_slice);
-  if (!scales && !slices && !node.is(ops::k_cast, ops::k_reshape, ops::k_identity)) {
+  const bool is_slice = node.is(ops::k_slice);
+  if (!scales && !is_slice && !node.is(ops::k_cast, ops::k_reshape, ops::k_identity)) {
     return std::nullopt;
   }
-  const auto from = parts.find(node.inputs[0].node);
-  if (from == parts.end() || !slices) {
-    return from == parts.end() ? std::nullopt : std::optional(from->second);
+  const auto from = slices.find(node.inputs[0].node);
+  if (from == slices.end() || !is_slice) {
+    return from == slices.end() ? std::nullopt : std::optional(from->second);
   }
   const Shape &whole = graph.type(node.inputs[0]).shape, &cut = node.outputs[0].shape;
   if (whole.with(0, 1) == cut.with(0, 1)) return from->second;  // some of the samples
   if (whole.rank() != 2) return std::nullopt;
   const auto& begin = graph.node(node.inputs[1].node).attrs.get<std::vector<std::int64_t>>("value");
-  return Part{from->second.first + begin.at(1), cut[1]};
+  return InputSlice{from->second.first + begin.at(1), cut[1]};
 }
 
-/// The parts of a sample that are rounded to float16, with the layer that does so first.
-std::map<Part, std::string> rounded_parts(const graph::Graph& graph) {
-  std::map<int, Part> parts;
-  std::map<Part, std::string> rounded;
+/// The slices of a sample that are rounded to float16, with the first layer that does so.
+std::map<InputSlice, std::string> rounded_slices(const graph::Graph& graph) {
+  std::map<int, InputSlice> slices;
+  std::map<InputSlice, std::string> rounded;
   for (int id = 0; id < graph.size(); ++id) {
     const graph::Node& node = graph.node(id);
-    const std::optional<Part> part = passed_part(graph, node, parts);
+    const std::optional<InputSlice> part = passed_slice(graph, node, slices);
     if (!part) continue;
     if (node.outputs[0].dtype == DType::float16) {
       rounded.emplace(*part, node.origin.layer);
     } else {
-      parts.emplace(id, *part);
+      slices.emplace(id, *part);
     }
   }
   return rounded;
@@ -76,7 +76,7 @@ struct Overflow {
   std::int64_t element = 0;  ///< of the sample
 };
 
-Overflow find_overflow(const TensorView& samples, const Part& part, double scale) {
+Overflow find_overflow(const TensorView& samples, const InputSlice& part, double scale) {
   Overflow found;
   const std::int64_t rows = samples.shape[0], each = samples.shape.elements() / rows;
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -109,22 +109,21 @@ std::string name_of(std::int64_t element, const RunData& run) {
   return "";
 }
 
-/// W119 where streams leave out training samples.
+/// W119 where streams drop training samples.
 std::optional<config::Warning> samples_left_out(const config::RunSpec& spec, std::int64_t samples) {
   const std::int64_t batch = spec.training.batch_size, left = samples % batch;
   if (!spec.data.streams || left == 0 || samples < batch) return std::nullopt;
   std::int64_t divisor = batch;
   while (samples % divisor != 0) --divisor;
-  return config::warning(
-      config::k_samples_skipped,
-      spec.where("data.streams"),
-      fmt::format("leaves out the last {} of {} training samples: each of {} streams has {}; "
-                  "batches of {} leave out none",
-                  left,
-                  samples,
-                  batch,
-                  samples / batch,
-                  divisor));
+  return config::warning(config::k_samples_skipped,
+                         spec.where("data.streams"),
+                         fmt::format("drops the last {} of {} training samples: each of {} streams "
+                                     "has {}; batches of {} drop none",
+                                     left,
+                                     samples,
+                                     batch,
+                                     samples / batch,
+                                     divisor));
 }
 
 /// A label of one number, with the name of its class where the data set knows it.
@@ -181,7 +180,7 @@ std::vector<config::Warning> half_input_warnings(const RunData& run, const graph
   const double scale = run.step.scale_of(run.dataset.train.images.dtype());
   const bool bytes = run.dataset.train.images.dtype() == DType::uint8;
   if (bytes && std::abs(scale) * 255 < k_infinite) return warnings;
-  for (const auto& [part, layer] : rounded_parts(graph)) {
+  for (const auto& [part, layer] : rounded_slices(graph)) {
     for (const auto& [split, rows] : run.splits) {
       if (rows->samples() == 0) continue;
       const Overflow found = find_overflow(rows->images, part, scale);

@@ -25,12 +25,12 @@ struct RunData {
   std::vector<NamedSplit> splits;  ///< training samples, or those of `predict`, first
 };
 
-/// W122 for each part of a sample that the graph rounds to float16 and that has values which become
-/// infinite there: it names the column or input, the largest value, the layer and remedies.
+/// W122 for each slice of a sample that the graph rounds to float16 and that has values which
+/// become infinite there: it names the column or input, the largest value, the layer and remedies.
 /// `graph`: a step after the precision passes, so that its casts are those that run.
 std::vector<config::Warning> half_input_warnings(const RunData& run, const graph::Graph& graph);
 
-/// W119 where streams leave out training samples, and W123 for each labelled output whose label is
+/// W119 where streams drop training samples, and W123 for each labelled output whose label is
 /// the same in all training samples.
 std::vector<config::Warning> training_data_warnings(const RunData& run);
 

@@ -22,16 +22,16 @@ std::size_t ordinal_bytes(const data::SplitView& rows, const data::BatchOptions&
 
 }  // namespace
 
-DeviceRows::DeviceRows(const backend::Backend& backend, const TensorView& host)
+DeviceSamples::DeviceSamples(const backend::Backend& backend, const TensorView& host)
     : backend_(backend), buffer_(backend.memory, host.bytes()), rows_(host) {
   backend.memory->upload(host.data, buffer_.data(), host.bytes());
   rows_.data = buffer_.data();
 }
 
-void DeviceRows::gather(const TensorView& order,
-                        const TensorView& ordinal,
-                        std::int64_t steps,
-                        const TensorView& to) {
+void DeviceSamples::gather(const TensorView& order,
+                           const TensorView& ordinal,
+                           std::int64_t steps,
+                           const TensorView& to) {
   const std::int64_t batch = to.shape[0];
   auto found = gathers_.find({batch, steps});
   if (found == gathers_.end()) {
@@ -52,7 +52,7 @@ DeviceBatches::DeviceBatches(const backend::Backend& backend,
       order_(rows.samples(), batches),
       images_(backend, rows.images),
       labels_(backend, rows.labels),
-      weights_(rows.weighted() ? std::optional<DeviceRows>(std::in_place, backend, rows.weights)
+      weights_(rows.weighted() ? std::optional<DeviceSamples>(std::in_place, backend, rows.weights)
                                : std::nullopt),
       ordinals_at_(order_bytes(rows, batches)),
       on_device_(backend.memory, ordinals_at_ + ordinal_bytes(rows, batches)),

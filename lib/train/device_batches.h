@@ -11,9 +11,9 @@
 namespace halfstep::train {
 
 /// All samples of one tensor.
-class DeviceRows {
+class DeviceSamples {
  public:
-  DeviceRows(const backend::Backend& backend, const TensorView& host);
+  DeviceSamples(const backend::Backend& backend, const TensorView& host);
 
   /// to[i] = rows[order[at + i]], where `at` is that of batch `ordinal` among `steps` of to's size.
   void gather(const TensorView& order,
@@ -70,8 +70,8 @@ class DeviceBatches final : public BatchSource {
 
   const backend::Backend& backend_;
   data::BatchOrder order_;
-  DeviceRows images_, labels_;
-  std::optional<DeviceRows> weights_;  ///< of the samples, where they have weights
+  DeviceSamples images_, labels_;
+  std::optional<DeviceSamples> weights_;  ///< of the samples, where they have weights
   std::size_t ordinals_at_;  ///< offset of the ordinals in the next two, behind the permutation
   backend::Buffer on_device_;
   std::unique_ptr<backend::Staging> staging_;

@@ -81,7 +81,7 @@ void EpochSums::fields(Fields& f) {
   f("metrics", metrics, "by counter, summed over the samples");
   f("samples", samples, "in the epoch");
   f("steps", steps, "in the epoch");
-  f("skipped", skipped, "steps whose update was left out");
+  f("skipped", skipped, "steps whose update was skipped");
   f("seconds", seconds, "s in training steps");
   f("learning_rate", learning_rate, "of the last step");
 }

@@ -19,16 +19,16 @@ void add_results(comm::Communicator& ranks,
                  double& loss,
                  std::map<std::string, double>& sums,
                  std::vector<OutputPredictions>& outputs) {
-  std::vector<double> numbers{loss};
-  for (const auto& [name, sum] : sums) numbers.push_back(sum);
+  std::vector<double> values{loss};
+  for (const auto& [name, sum] : sums) values.push_back(sum);
   for (const OutputPredictions& output : outputs) {
     for (const std::int64_t count : output.confusion.counts) {
-      numbers.push_back(static_cast<double>(count));
+      values.push_back(static_cast<double>(count));
     }
   }
-  if (repeats && ranks.rank() > 0) std::fill(numbers.begin(), numbers.end(), 0);
-  comm::all_reduce_sum(ranks, numbers);
-  auto next = numbers.begin();
+  if (repeats && ranks.rank() > 0) std::fill(values.begin(), values.end(), 0);
+  comm::all_reduce_sum(ranks, values);
+  auto next = values.begin();
   loss = *next++;
   for (auto& [name, sum] : sums) sum = *next++;
   for (OutputPredictions& output : outputs) {
@@ -76,7 +76,7 @@ class Pass {
     return batch_.size();
   }
 
-  /// The part of a tensor of all samples that the batch has; valid until the next call.
+  /// The samples of the batch in a tensor of all samples; valid until the next call.
   const std::byte* rows(const TensorView& all) {
     if (is_consecutive()) return rows_from(all, batch_.samples[0]);
     const std::size_t bytes = data::sample_bytes(all);
@@ -155,7 +155,7 @@ std::vector<Predicted> predicted(const Session& session,
     const bool several = !dataset.outputs.empty();
     const Shape label =
         several ? dataset.outputs[index].shape : Shape(rows.labels.shape.dims().subspan(1));
-    // Of labels that are no class numbers, one prediction for each sample.
+    // Real values have no predicted class.
     const bool values = several && output.has_values();
     if (!values && plan.graph().has_fetch(now.fetch))
       now.each = plan.fetch(now.fetch).shape[0] / batch;
@@ -243,7 +243,7 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
   const std::vector<Predicted> outputs = predicted(session, rows, full, batch);
   const std::vector<std::string> counters = session.step_spec().counters();
   const std::size_t row = 1 + counters.size();
-  // The places of results behind the ordinal: an even number of scalars, then predictions.
+  // Layout of the results after the ordinal: an even number of scalars, then predictions.
   const auto scalar = [&](std::size_t index) {
     return sizeof k_no_ordinal + index * row * sizeof(float);
   };
@@ -253,7 +253,7 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
   };
   EvaluationMemory once;
   EvaluationMemory& memory =
-      &rows == &session.validation_rows() ? session.validation_memory() : once;
+      &rows == &session.validation_split() ? session.validation_memory() : once;
   if (memory.results.bytes() == 0) {
     allocate(session, rows, pass.is_consecutive(), prediction(outputs.back(), samples), memory);
   }

@@ -42,11 +42,11 @@ std::optional<std::string> OverflowRules::divergence(const StepOutcome& step,
                                                      std::int64_t consecutive_skips) const {
   if (step.applied) return std::nullopt;
   const std::optional<FirstNonfinite>& first = step.first_nonfinite;
-  const std::string cause = first ? describe(*first) : "no single tensor could be named";
+  const std::string cause = first ? describe(*first) : "the tensor could not be identified";
   if (stop_) {
     return fmt::format(
-        "step {} is not finite: {}; its update was left out "
-        "(precision.on_nonfinite: skip goes on without such batches)",
+        "step {} is not finite: {}; its update was skipped (precision.on_nonfinite: skip continues "
+        "without such batches)",
         attempt,
         cause);
   }

@@ -66,7 +66,7 @@ void Progress::fields(Fields& f) {
   f("history", history, "epochs");
   f("step_history", step_history, added);
   f("scale_events", scale_events, "changes of the loss scale");
-  f("skips", skips, "attempts whose update was left out");
+  f("skips", skips, "attempts whose update was skipped");
   f("scale_events_left_out", scale_events_left_out, added);
   f("skips_left_out", skips_left_out, added);
   f("consecutive_skips", consecutive_skips, "");

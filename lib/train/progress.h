@@ -29,11 +29,11 @@ struct Best {
 /// Appends to a list that keeps its first and its last thousand entries, so that the state and the
 /// report of a run have a bounded size; counts the entries dropped in between.
 template <class T>
-void append_bounded(std::vector<T>& list, T entry, std::int64_t& left_out) {
+void append_bounded(std::vector<T>& list, T entry, std::int64_t& omitted) {
   constexpr std::size_t k_each = 1000;
   if (list.size() == 2 * k_each) {
     list.erase(list.begin() + static_cast<std::ptrdiff_t>(k_each));
-    ++left_out;
+    ++omitted;
   }
   list.push_back(std::move(entry));
 }
@@ -65,7 +65,7 @@ EpochDecision evaluate_epoch(const EpochRecord& record,
                              double wall_seconds,
                              Progress& progress);
 
-/// The best of the whole epochs by a metric, as `keep_best` would have found it.
+/// The best of the complete epochs by a metric, as `keep_best` would have found it.
 Best best_epoch(const std::vector<EpochRecord>& history, const std::string& metric);
 
 /// Progress as JSON text and back.

@@ -1,5 +1,5 @@
 #pragma once
-// Exchanges between the ranks of a run beside those of its steps: requests to leave or to save, and
+// Exchanges between the ranks of a run besides those of its steps: requests to stop or to save, and
 // the origin of values that are not finite. Ranks take part in the same order, each on the thread
 // that trains.
 

@@ -35,7 +35,7 @@ void Segment::fields(Fields& f) {
   f("isa", isa, "strongest instruction set of the CPU's kernels");
   f("threads", threads, {.doc = "in use", .min = 1});
   f("ranks", ranks, {.doc = "processes that trained together", .min = 1, .optional = true});
-  f("policy", policy, "precision as asked for: a policy, or rewrite");
+  f("policy", policy, "requested precision: a policy, or rewrite");
   f("config_sha256", config_hash, {.doc = "of the resolved config", .old_name = "config_hash"});
   f("data_xxh3_128",
     data_hash,
@@ -47,7 +47,7 @@ void Counters::fields(Fields& f) {
   f("attempted", attempted, "forward and backward done");
   f("applied", applied, "weights changed");
   f("ordinal", ordinal, "batches drawn");
-  f("skipped", skipped, "batches whose update was left out");
+  f("skipped", skipped, "batches whose update was skipped");
   f("retried", retried, "attempts repeated with a lower scale");
   f("samples_seen", samples_seen, "in batches drawn");
   f("samples_trained", samples_trained, "in applied steps");
@@ -85,7 +85,7 @@ void MemoryUse::fields(Fields& f) {
   f("host_peak_rss_bytes", peak_rss_bytes, "largest resident set of the process");
   f("planned_state_bytes", state_bytes, "variables, packed weights");
   f("planned_arena_bytes", arena_bytes, "activations, gradients, workspaces");
-  f("data_bytes", data_bytes, "samples and labels held");
+  f("data_bytes", data_bytes, "samples and labels in memory");
 }
 
 }  // namespace halfstep::train

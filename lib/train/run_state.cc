@@ -10,8 +10,8 @@
 #include "core/system.h"
 #include "train/batch_source.h"
 #include "train/checkpoint.h"
+#include "train/gathered_state.h"
 #include "train/step_time.h"
-#include "train/whole_state.h"
 
 namespace halfstep::train {
 namespace {
@@ -32,8 +32,8 @@ void load_last_state(const std::string& resume, Session& session, RunState& run)
   if (!last || run.progress.counters.ordinal != ordinal) {
     throw UserError(ErrorKind::data,
                     {checkpoint, 0, 0, ""},
-                    "holds the weights of the best epoch; training cannot go on from them, and the "
-                    "state it ended with is not beside it");
+                    "contains the weights of the best epoch, from which training cannot continue, "
+                    "and the final state is not next to it");
   }
 }
 
@@ -60,11 +60,11 @@ void resume(const std::string& path, const RunLength& length, Session& session, 
         ErrorKind::config,
         session.spec().where(training.max_steps ? "training.max_steps" : "training.epochs"),
         fmt::format(
-            "training would end after batch {}, and the checkpoint stands at batch {} (epoch {})",
+            "training would end after batch {}, and the checkpoint is at batch {} (epoch {})",
             length.steps,
             ordinal,
             ordinal / length.steps_per_epoch + 1),
-        "ask for more, or begin a new run");
+        "train for longer, or start a new run");
   }
   // The metric may be another one than before.
   if (const auto& metric = session.spec().training.keep_best) {
@@ -100,17 +100,17 @@ void compare_segments(const Segment& before,
   if (before.data_hash != now.data_hash) {
     throw UserError(ErrorKind::data,
                     {session.dataset().source, 0, 0, ""},
-                    "the training samples are not those that the run began with",
-                    "give it the same data, or begin a new run");
+                    "the training samples differ from those that the run started with",
+                    "use the same data, or start a new run");
   }
   if (before.machine() == now.machine()) return;
-  warnings.push_back(config::warning(
-      config::k_other_machine,
-      {"", 0, 0, "device"},
-      fmt::format("the run computed on {} and goes on on {}: its bits will differ from those of a "
-                  "run that was never stopped",
-                  before.machine(),
-                  now.machine())));
+  warnings.push_back(
+      config::warning(config::k_other_machine,
+                      {"", 0, 0, "device"},
+                      fmt::format("the run was computed on {} and continues on {}: its results "
+                                  "will differ bitwise from those of an uninterrupted run",
+                                  before.machine(),
+                                  now.machine())));
 }
 
 void begin_segment(const Session& session, const TrainOptions& options, RunState& run) {
@@ -130,7 +130,7 @@ void begin_segment(const Session& session, const TrainOptions& options, RunState
 
 RunLength run_length(const Session& session) {
   const config::TrainingSpec& training = session.spec().training;
-  const data::BatchOrder order(session.train_rows().samples(), batch_options(session.spec()));
+  const data::BatchOrder order(session.train_split().samples(), batch_options(session.spec()));
   RunLength length;
   length.steps_per_epoch = order.steps_per_epoch();
   length.steps = training.epochs * length.steps_per_epoch;
@@ -145,7 +145,7 @@ RunState begin_run(Session& session, const TrainOptions& options, const RunLengt
   run.best = BestWeights(session.spec().training.early_stopping);
   if (!options.init_from.empty()) load_weights(options.init_from, session.state());
   std::string& init_hash = run.progress.init_hash;
-  init_hash = WholeState(session, {}, options.saves).state().weights_hash();
+  init_hash = GatheredState(session, {}, options.saves).state().weights_hash();
   // Divided variables are gathered on rank 0 alone, so that only its hash is that of the model.
   if (session.is_divided()) init_hash = session.ranks()->gather(init_hash).front();
   if (!options.resume.empty()) resume(options.resume, length, session, run);

@@ -59,10 +59,10 @@ struct RunState {
   bool done() const { return progress.finished.has_value(); }
 };
 
-/// Loads or keeps the session's initialized variables, as the options say. A completed run that the
-/// config extends is opened again. Errors: UserError(data) for checkpoints that do not fit and for
-/// other training samples than those of the resumed run; UserError(config) for an end of training
-/// before the checkpoint.
+/// Loads the session's variables or keeps the initialized ones, depending on the options. A
+/// completed run that the config extends is opened again. Errors: UserError(data) for checkpoints
+/// that do not fit and for other training samples than those of the resumed run; UserError(config)
+/// for an end of training before the checkpoint.
 RunState begin_run(Session& session, const TrainOptions& options, const RunLength& length);
 
 }  // namespace halfstep::train

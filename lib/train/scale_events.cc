@@ -19,7 +19,7 @@ void FirstNonfinite::fields(Fields& f) {
   f("layer", layer, "of the config; empty outside of layers");
   f("phase", phase, "forward, backward, ...");
   f("dtype", dtype, "of the tensor");
-  f.one_of("kind", kind, k_nonfinite_kinds, "what was found first");
+  f.one_of("kind", kind, k_nonfinite_kinds, "kind of the first nonfinite value found");
   f("count", count, {.doc = "elements that are not finite", .min = 1});
   f("finite_absmax", finite_absmax, "largest finite magnitude in the tensor");
   f("loss_finite", loss_finite, "whether the loss itself was finite");

@@ -1,5 +1,5 @@
 #pragma once
-// Steps with values that are not finite: changes of the loss scale and updates left out.
+// Steps with values that are not finite: changes of the loss scale and skipped updates.
 
 #include <cstdint>
 #include <optional>

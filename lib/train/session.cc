@@ -65,12 +65,13 @@ void replace_unsupported(config::RunSpec& spec,
     if (spec.precision.fallback != config::Fallback::warn) {
       throw UserError(ErrorKind::unavailable,
                       spec.where(path),
-                      fmt::format("only {} here", only),
-                      "--allow-fallback goes on with it");
+                      fmt::format("only {} is supported here", only),
+                      "--allow-fallback uses it");
     }
-    warnings.push_back(config::warning(config::k_fallback_used,
-                                       spec.where(path),
-                                       fmt::format("only {0} here: {0} is used", only)));
+    warnings.push_back(
+        config::warning(config::k_fallback_used,
+                        spec.where(path),
+                        fmt::format("only {0} is supported here: {0} is used", only)));
   };
   config::PrecisionSpec& p = spec.precision;
   if (backend.capabilities.compute_capability < 80 && p.float32_math != config::Float32Math::ieee) {
@@ -99,9 +100,9 @@ void Session::check_labels() const {
     const bool floats = is_floating(label.dtype);
     const bool probabilities = output.loss->takes_probabilities() || output.loss->from_logits();
     if (!output.is_labelled() || (floats ? !probabilities || !output.has_loss : !limit)) continue;
-    for (const auto& [rows, split] : {std::pair(&train_rows_, "training"),
-                                      std::pair(&validation_rows_, "validation"),
-                                      std::pair(&test_rows_, "test")}) {
+    for (const auto& [rows, split] : {std::pair(&train_split_, "training"),
+                                      std::pair(&validation_split_, "validation"),
+                                      std::pair(&test_split_, "test")}) {
       if (rows->samples() == 0) continue;
       const std::string of =
           fmt::format("{}: {}{} samples", dataset_.source, output.in_message(), split);
@@ -138,7 +139,7 @@ void Session::check_indices() const {
   std::int64_t first = 0;
   for (std::size_t i = 0; i < limits.size(); ++i) {
     const std::int64_t count = step_spec_.model.inputs[i].shape.elements();
-    for (const data::SplitView* rows : {&train_rows_, &validation_rows_, &test_rows_}) {
+    for (const data::SplitView* rows : {&train_split_, &validation_split_, &test_split_}) {
       if (limits[i] == 0 || rows->samples() == 0) continue;
       data::check_indices(rows->images,
                           first,
@@ -151,7 +152,7 @@ void Session::check_indices() const {
 }
 
 void Session::check_states() const {
-  const std::int64_t samples = train_rows_.samples(), batch = spec_.training.batch_size;
+  const std::int64_t samples = train_split_.samples(), batch = spec_.training.batch_size;
   if (samples % batch == 0 || spec_.data.streams) return;
   for (const nn::ModelNode& node : step_spec_.model.nodes) {
     if (!node.layer->keeps_state()) continue;
@@ -163,7 +164,7 @@ void Session::check_states() const {
                                 samples,
                                 batch,
                                 samples % batch),
-                    "data.streams: true leaves them out; or a batch_size that divides the samples");
+                    "data.streams: true drops them; or a batch_size that divides the samples");
   }
 }
 
@@ -215,9 +216,9 @@ Session::Session(const config::RunSpec& spec,
                     step_spec_,
                     data_shape_,
                     dataset_,
-                    {{purpose == nn::Purpose::predict ? "" : "training", &train_rows_},
-                     {"validation", &validation_rows_},
-                     {"test", &test_rows_}}};
+                    {{purpose == nn::Purpose::predict ? "" : "training", &train_split_},
+                     {"validation", &validation_split_},
+                     {"test", &test_split_}}};
   const auto warn = [this](std::vector<config::Warning> found) {
     std::ranges::move(found, std::back_inserter(warnings_));
   };
@@ -238,10 +239,10 @@ Session::Session(const config::RunSpec& spec,
     check_memory(gather_plan_->arena_bytes());
     trace_arena_.reserve(gather_plan_->arena_bytes());
   }
-  const std::int64_t tail = spec_.data.streams ? 0 : train_rows_.samples() % batch;
+  const std::int64_t tail = spec_.data.streams ? 0 : train_split_.samples() % batch;
   if (tail > 0) plan(nn::Purpose::train, tail);
   // Plans of evaluations too, so that the memory need of a run is known before its first step.
-  for (const data::SplitView* rows : {&validation_rows_, &test_rows_}) {
+  for (const data::SplitView* rows : {&validation_split_, &test_split_}) {
     if (rows->samples() == 0) continue;
     plan(nn::Purpose::evaluate, std::min(evaluation_batch(), rows->samples()));
   }
@@ -251,21 +252,21 @@ void Session::split_data() {
   const data::SplitView all = data::view(dataset_.train);
   const std::int64_t cut = data::validation_split_at(
       all.samples(), spec_.data.validation_split, spec_.where("data.validation_split"));
-  train_rows_ = data::slice(all, 0, cut);
-  validation_rows_ = data::slice(all, cut, all.samples());
-  test_rows_ = data::view(dataset_.test);
+  train_split_ = data::slice(all, 0, cut);
+  validation_split_ = data::slice(all, cut, all.samples());
+  test_split_ = data::view(dataset_.test);
   data::check_batch_size(
-      spec_.training.batch_size, train_rows_.samples(), spec_.where("training.batch_size"));
+      spec_.training.batch_size, train_split_.samples(), spec_.where("training.batch_size"));
 }
 
 std::string Session::training_data_hash() const {
   Hasher hasher;
-  for (const TensorView* view : {&train_rows_.images, &train_rows_.labels}) {
+  for (const TensorView* view : {&train_split_.images, &train_split_.labels}) {
     hasher.add(name(view->dtype)).add(to_string(view->shape));
     hasher.add({static_cast<const std::byte*>(view->data), view->bytes()});
   }
-  if (train_rows_.weighted()) {
-    hasher.add({train_rows_.weights.as<const std::byte>(), train_rows_.weights.bytes()});
+  if (train_split_.weighted()) {
+    hasher.add({train_split_.weights.as<const std::byte>(), train_split_.weights.bytes()});
   }
   return hasher.hex();
 }

@@ -53,9 +53,9 @@ class Session {
   const plan::State& state() const { return *state_; }
 
   /// The samples for training, validation (the last fraction of the training samples) and test.
-  const data::SplitView& train_rows() const { return train_rows_; }
-  const data::SplitView& validation_rows() const { return validation_rows_; }
-  const data::SplitView& test_rows() const { return test_rows_; }
+  const data::SplitView& train_split() const { return train_split_; }
+  const data::SplitView& validation_split() const { return validation_split_; }
+  const data::SplitView& test_split() const { return test_split_; }
 
   /// The ranks of the run; nullptr: it has one process.
   comm::Communicator* ranks() const { return backend_.capabilities.ranks.get(); }
@@ -114,7 +114,7 @@ class Session {
   std::set<std::string, std::less<>> skipped_passes_;
   nn::StepSpec step_spec_;
   nn::DataShape data_shape_;
-  data::SplitView train_rows_, validation_rows_, test_rows_;
+  data::SplitView train_split_, validation_split_, test_split_;
   std::unique_ptr<plan::State> state_;
   plan::Arena arena_;
   std::map<std::pair<nn::Purpose, std::int64_t>, std::unique_ptr<plan::Plan>> plans_;
@@ -130,7 +130,7 @@ class Session {
 /// augmentation. Sums are accumulated in double. On a device the host waits once, for the results;
 /// validation samples stay there where they fit. The ranks of a run share the batches, and each has
 /// the results but the predictions, which are those of its own batches. A model that carries states
-/// begins with 0 and goes on from batch to batch, with data.streams through streams of samples;
+/// begins with 0 and carries them from batch to batch, with data.streams along streams of samples;
 /// each rank computes all batches then. The states of training stay as they are.
 Evaluation evaluate(Session& session, const data::SplitView& rows);
 

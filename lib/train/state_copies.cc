@@ -16,8 +16,8 @@
 #include "core/files.h"
 #include "data/tensor_files.h"
 #include "train/checkpoint.h"
+#include "train/gathered_state.h"
 #include "train/step_time.h"
-#include "train/whole_state.h"
 
 namespace halfstep::train {
 namespace {
@@ -143,9 +143,9 @@ void StateCopies::copy_divided(const RunState& run, Copy& copy) {
   copy.has_before = true;
 }
 
-void StateCopies::exchange(Parts& parts) {
-  resize(parts.before, parts.own.bytes());
-  session_.ranks()->shift(parts.own.data(), parts.before.data(), parts.own.bytes());
+void StateCopies::exchange(SlicePair& slices) {
+  resize(slices.before, slices.own.bytes());
+  session_.ranks()->shift(slices.own.data(), slices.before.data(), slices.own.bytes());
 }
 
 void StateCopies::save(const comm::RankLost& lost, const std::string& directory) {
@@ -161,7 +161,7 @@ void StateCopies::save(const comm::RankLost& lost, const std::string& directory)
   const std::string folder = (fs::path(directory) / k_checkpoints_folder / id_).string();
   const double patience = session_.spec().parallel.timeout;
   if (!saves) {
-    give_parts(folder);
+    write_slices(folder);
     wait_until(patience, [&] { return !fs::exists(file_of(folder, own)); });
     return;
   }
@@ -171,28 +171,28 @@ void StateCopies::save(const comm::RankLost& lost, const std::string& directory)
     }
     return true;
   });
-  put_together(folder, directory);
+  gather_slices(folder, directory);
   std::error_code error;
   fs::remove_all(folder, error);
 }
 
-void StateCopies::give_parts(const std::string& folder) {
+void StateCopies::write_slices(const std::string& folder) {
   const int ranks = session_.ranks()->size(), own = session_.ranks()->rank();
-  std::vector<data::NamedTensor> parts;
+  std::vector<data::NamedTensor> tensors;
   for (const Copy& copy : copies_) {
     if (copy.ordinal < 0) continue;
-    const auto add = [&](int rank, AlignedBuffer Parts::*of) {
-      parts.push_back({name_of(copy.ordinal, rank, false), bytes_of(copy.slices.*of)});
-      parts.push_back({name_of(copy.ordinal, rank, true), bytes_of(copy.slices_of_best.*of)});
+    const auto add = [&](int rank, AlignedBuffer SlicePair::*of) {
+      tensors.push_back({name_of(copy.ordinal, rank, false), bytes_of(copy.slices.*of)});
+      tensors.push_back({name_of(copy.ordinal, rank, true), bytes_of(copy.slices_of_best.*of)});
     };
-    add(own, &Parts::own);
-    if (copy.has_before) add((own + ranks - 1) % ranks, &Parts::before);
+    add(own, &SlicePair::own);
+    if (copy.has_before) add((own + ranks - 1) % ranks, &SlicePair::before);
   }
   make_folder(folder);
-  data::write_safetensors(file_of(folder, own), parts);
+  data::write_safetensors(file_of(folder, own), tensors);
 }
 
-void StateCopies::put_together(const std::string& folder, const std::string& directory) {
+void StateCopies::gather_slices(const std::string& folder, const std::string& directory) {
   const int ranks = session_.ranks()->size(), own = session_.ranks()->rank();
   std::vector<data::SafetensorsReader> files;
   for (int r = 0; r < ranks; ++r) {
@@ -202,9 +202,9 @@ void StateCopies::put_together(const std::string& folder, const std::string& dir
     const Copy& copy = copies_[which];
     if (copy.ordinal <= newest_step(directory).value_or(-1)) continue;
     std::vector<Tensor> read;
-    // The parts of a rank, or nullptr where it and its copy are lost.
-    const auto part = [&](int rank, bool of_best) -> const std::byte* {
-      const Parts& here = of_best ? copy.slices_of_best : copy.slices;
+    // The slices of a rank, or nullptr where it and its copy are lost.
+    const auto slice_of = [&](int rank, bool of_best) -> const std::byte* {
+      const SlicePair& here = of_best ? copy.slices_of_best : copy.slices;
       if (rank == own) return here.own.data();
       if (rank == (own + ranks - 1) % ranks && copy.has_before) return here.before.data();
       for (const data::SafetensorsReader& file : files) {
@@ -215,25 +215,25 @@ void StateCopies::put_together(const std::string& folder, const std::string& dir
     };
     std::array<std::vector<const std::byte*>, 2> at;
     for (int r = 0; r < ranks; ++r) {
-      at[0].push_back(part(r, false));
-      at[1].push_back(part(r, true));
+      at[0].push_back(slice_of(r, false));
+      at[1].push_back(slice_of(r, true));
     }
     if (std::ranges::find(at[0], nullptr) != at[0].end()) continue;
     const auto gather = [&](const graph::Variable& variable, const Tensor&, bool of_best) {
-      Tensor whole(variable.type.dtype, variable.slice->full_shape);
+      Tensor full(variable.type.dtype, variable.slice->full_shape);
       const auto bytes = static_cast<std::size_t>(variable.type.shape.elements()) *
                          size_bytes(variable.type.dtype);
       std::size_t done = 0;
       for (const std::byte*& from : at[of_best]) {
-        const std::size_t count = std::min(bytes, whole.bytes() - done);
-        std::memcpy(whole.as<std::byte>() + done, from, count);
+        const std::size_t count = std::min(bytes, full.bytes() - done);
+        std::memcpy(full.as<std::byte>() + done, from, count);
         done += count;
         from += bytes;
       }
-      return whole;
+      return full;
     };
-    const WholeState whole(copy.entries, *copy.best, gather);
-    save_checkpoint(directory, whole.state(), copy.progress, whole.best());
+    const GatheredState gathered(copy.entries, *copy.best, gather);
+    save_checkpoint(directory, gathered.state(), copy.progress, gathered.best());
     return;
   }
 }

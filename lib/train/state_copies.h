@@ -1,8 +1,8 @@
 #pragma once
-// Copies of the variables of a run of several ranks, from which a checkpoint is made after one of
-// them was lost. On CPUs a rank whose variables are not divided needs none: a step changes them
-// after its last sum over the ranks. A device goes on with sums that were not completed, and a rank
-// that is lost takes its slices of divided variables with it.
+// In-memory copies of the variables of a run of several ranks, from which a checkpoint is written
+// after a rank was lost. They are not needed on CPUs without sharded variables, where a step
+// changes variables after its last all-reduce only. A device continues with incomplete all-reduces,
+// and a lost rank takes its shards with it.
 
 #include <array>
 #include <cstddef>
@@ -32,30 +32,30 @@ class StateCopies {
   /// Divided variables are sent to the next rank as well. Blocking. Errors: comm::RankLost.
   void after_step(const RunState& run);
   /// Saves the newest copy that is complete, unless there is a newer checkpoint. The ranks that are
-  /// left call it, and the lowest of them saves. Of divided variables the others give it their
-  /// parts in files, since nothing can be sent any more; it waits for them as long as for a
+  /// left call it, and the lowest of them saves. The others write their shards
+  /// to files for it, since nothing can be sent any more; it waits for them as long as for a
   /// message. Errors: UserError(data) when a file cannot be written.
   void save(const comm::RankLost& lost, const std::string& directory);
 
  private:
   /// Slices of variables one after another, of this rank and of the one before.
-  struct Parts {
+  struct SlicePair {
     AlignedBuffer own, before;
   };
   struct Copy {
     std::int64_t ordinal = -1;  ///< of the step after which it was made; below 0: there is none
-    bool has_before = false;    ///< whether the other rank's parts have arrived
+    bool has_before = false;    ///< whether the other rank's slices have arrived
     Progress progress;
     std::shared_ptr<const std::vector<Tensor>> best;
     backend::Buffer on_device;                ///< all variables, where they are not divided
     std::vector<plan::State::Entry> entries;  ///< else those that are the same on all ranks
-    Parts slices, slices_of_best;
+    SlicePair slices, slices_of_best;
   };
 
   void copy_divided(const RunState& run, Copy& copy);
-  void exchange(Parts& parts);
-  void give_parts(const std::string& folder);
-  void put_together(const std::string& folder, const std::string& directory);
+  void exchange(SlicePair& slices);
+  void write_slices(const std::string& folder);
+  void gather_slices(const std::string& folder, const std::string& directory);
 
   Session& session_;
   bool needed_ = false;

@@ -56,10 +56,10 @@ void StepHistory::add(const StepPoint& batch, std::int64_t count, std::span<cons
   if (points.size() > k_max_points) *this = coarsened(k_max_points);
 }
 
-StepHistory StepHistory::coarsened(std::size_t most) const {
+StepHistory StepHistory::coarsened(std::size_t max_points) const {
   StepHistory coarse = *this;
   std::vector<double> sums(metrics.size());
-  while (coarse.points.size() > std::max<std::size_t>(most, 1)) {
+  while (coarse.points.size() > std::max<std::size_t>(max_points, 1)) {
     StepHistory next{coarse.interval * 2, {}};
     for (const MetricSums& metric : metrics) next.metrics.push_back({metric.name, {}});
     for (std::size_t i = 0; i < coarse.points.size(); ++i) {
@@ -86,7 +86,7 @@ void StepPoint::fields(Fields& f) {
   f("step", step, "batches drawn up to its end");
   f("loss_sum", loss_sum, "of the batches whose loss was finite");
   f("losses", losses, "how many those are");
-  f("skipped", skipped, "batches whose update was left out");
+  f("skipped", skipped, "batches whose update was skipped");
   f("learning_rate", learning_rate, "of the last batch");
   f("loss_scale", loss_scale, "after the last batch; null without scaling");
 }

@@ -24,8 +24,7 @@ struct StepPoint {
   /// The mean; nothing where no loss was finite.
   std::optional<double> loss() const;
 
-  /// In the state of a run a point is the list of these: a thousand objects would say the names a
-  /// thousand times.
+  /// A checkpoint stores a point as a list of values, without the names of its fields.
   static constexpr bool k_as_list = true;
   void fields(Fields& f);
   bool operator==(const StepPoint&) const = default;
@@ -61,8 +60,8 @@ struct StepHistory {
   /// Adds one batch as a point, and the sums of its metrics over `count` samples; its step must be
   /// larger than those before.
   void add(const StepPoint& batch, std::int64_t count = 0, std::span<const double> sums = {});
-  /// The same run with at most `most` points.
-  StepHistory coarsened(std::size_t most) const;
+  /// The same run with at most `max_points` points.
+  StepHistory coarsened(std::size_t max_points) const;
 
   void fields(Fields& f);
   bool operator==(const StepHistory&) const = default;

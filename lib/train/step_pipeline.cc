@@ -35,7 +35,7 @@ DeviceOp log_op(const backend::Backend& backend, const OutcomeViews& views, std:
 
 std::unique_ptr<StepPipeline> StepPipeline::make(Session& session, DeviceBatches& batches) {
   const std::int64_t batch = session.spec().training.batch_size;
-  if (session.train_rows().samples() < batch) return nullptr;
+  if (session.train_split().samples() < batch) return nullptr;
   plan::Plan& plan = session.plan(nn::Purpose::train, batch);
   // Two copies of the variables are allocated here; memory for a third is left to traces.
   const std::size_t copies = plan.graph().has_fetch("ok") ? 3 * session.state().device_bytes() : 0;
@@ -57,7 +57,7 @@ StepPipeline::StepPipeline(Session& session, DeviceBatches& batches, plan::Plan&
       log_(session.backend().memory, static_cast<std::size_t>(k_max_steps) * row_bytes_),
       bad_(session.backend().memory, checks_ ? session.state().device_bytes() : 0),
       present_(session.backend().memory, bad_.bytes()),
-      taken_(session.backend().memory, 2 * k_flag_apart),
+      snapshot_flags_(session.backend().memory, 2 * k_flag_apart),
       write_log_(log_op(session.backend(), views_, bad_.bytes())),
       rows_(log_.bytes()) {}
 
@@ -65,7 +65,8 @@ void StepPipeline::begin(std::int64_t ordinal) {
   batches_.aim(ordinal, plan_);
   if (!captured_ || captured_ordinal_ != plan_.input("ordinal").data) capture(ordinal);
   plan_.refresh();
-  if (checks_) memory_.copy(taken_.data() + k_flag_apart, taken_.data(), sizeof(bool));
+  if (checks_)
+    memory_.copy(snapshot_flags_.data() + k_flag_apart, snapshot_flags_.data(), sizeof(bool));
 }
 
 void StepPipeline::capture(std::int64_t ordinal) {
@@ -73,7 +74,7 @@ void StepPipeline::capture(std::int64_t ordinal) {
   // The first launch of a kernel loads code, which cannot be captured: run those that the plan has
   // not run. Its own `ok` may still be memory of the batch, so they get the constant flag.
   batches_.advance(plan_);
-  enqueue_outcome({DType::boolean, {}, taken_.data() + k_flag_apart});
+  enqueue_outcome({DType::boolean, {}, snapshot_flags_.data() + k_flag_apart});
   batches_.aim(ordinal, plan_);
   captured_ = session_.backend().device->capture([this] { enqueue(); });
   captured_ordinal_ = plan_.input("ordinal").data;
@@ -89,7 +90,7 @@ void StepPipeline::enqueue_outcome(const TensorView& ok) {
   if (checks_) {
     const Shape bytes{static_cast<std::int64_t>(bad_.bytes())};
     in = {{DType::uint8, bytes, bad_.data()},
-          {DType::boolean, {}, taken_.data()},
+          {DType::boolean, {}, snapshot_flags_.data()},
           {DType::uint8, bytes, session_.state().device_data()},
           ok};
   }

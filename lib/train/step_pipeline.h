@@ -63,7 +63,7 @@ class StepPipeline {
   backend::Buffer log_;      ///< one row of cells per step
   backend::Buffer bad_;      ///< the snapshot after the first non-finite step; empty where none is
   backend::Buffer present_;  ///< the variables that it replaces during a trace
-  backend::Buffer taken_;    ///< two flags: whether `bad_` is set, and a constant false
+  backend::Buffer snapshot_flags_;  ///< two flags: whether `bad_` is set, and a constant false
   DeviceOp write_log_;
   std::unique_ptr<backend::CapturedGraph> captured_;
   const void* captured_ordinal_ = nullptr;  ///< the address of the plan's ordinal at the capture

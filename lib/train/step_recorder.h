@@ -1,5 +1,5 @@
 #pragma once
-// Records completed steps in the progress of the run, and tells the observer about them.
+// Records completed steps in the progress of the run, and notifies the observer.
 
 #include <vector>
 

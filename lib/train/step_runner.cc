@@ -34,8 +34,8 @@ std::unique_ptr<BatchSource> batches_on_host(const Session& session, const Batch
   prefetch.first = range.first;
   prefetch.end = range.first + range.count;
   prefetch.ahead = static_cast<int>(session.spec().data.prefetch.value_or(spare ? 2 : 0));
-  prefetch.image_dtype = session.train_rows().images.dtype;
-  return host_batches(session.train_rows(),
+  prefetch.image_dtype = session.train_split().images.dtype;
+  return host_batches(session.train_split(),
                       rank_batches(session),
                       prefetch,
                       !backend.device && prefetch.ahead == 0);
@@ -76,11 +76,11 @@ StepRunner::StepRunner(Session& session, const StepRunnerOptions& options)
     : session_(session),
       rules_(session.step_spec().loss_scaling, session.step_spec().on_nonfinite),
       options_(options),
-      order_(session.train_rows().samples(), batch_options(session.spec())),
+      order_(session.train_split().samples(), batch_options(session.spec())),
       outcomes_(static_cast<std::size_t>(StepPipeline::k_max_steps)),
       scale_(train::loss_scale(session.state())) {
   const backend::Backend& backend = session.backend();
-  const data::SplitView& rows = session.train_rows();
+  const data::SplitView& rows = session.train_split();
   const data::BatchOptions batches = batch_options(session.spec());
   // DeviceBatches gathers whole batches; a rank needs its share of one.
   if (backend.device && !session.ranks() &&
@@ -168,13 +168,13 @@ std::int64_t StepRunner::pipelined_count(const BatchRange& range) const {
   // The first step takes longer; the second one's duration tells how many fit seconds_ahead.
   if (!pipeline_ || steps_run_ < 2 || range.first < one_by_one_until_) return 1;
   const std::int64_t full_batches = order_.samples() / order_.options().batch_size;
-  const std::int64_t most = std::min(
+  const std::int64_t max_steps = std::min(
       {range.count,
        StepPipeline::k_max_steps,
        full_batches - range.first % order_.steps_per_epoch(),
        static_cast<std::int64_t>(options_.seconds_ahead / std::max(last_step_seconds_, 1e-6))});
   std::int64_t steps = 0;
-  while (steps < most && !is_sampled(range.first + steps)) ++steps;
+  while (steps < max_steps && !is_sampled(range.first + steps)) ++steps;
   return steps;
 }
 

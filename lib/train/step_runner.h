@@ -23,7 +23,7 @@ struct BatchRange {
 };
 
 struct StepRunnerOptions {
-  BatchRange batches;       ///< those that run() may be asked for
+  BatchRange batches;       ///< those that run() may be called with
   bool numerics = false;    ///< sample as the config's report.numerics says
   std::int64_t traces = 0;  ///< steps that are not finite of which the tensor is looked up
   /// Limit on the time a device runs without the host, so that signals are handled in time.

@@ -13,14 +13,14 @@ namespace {
 std::vector<StepSample> counted(std::span<const StepSample> steps,
                                 std::int64_t warmup,
                                 std::int64_t& left_out) {
-  std::vector<StepSample> kept;
+  std::vector<StepSample> steady;
   for (const StepSample& step : steps) {
-    if (step.counted) kept.push_back(step);
+    if (step.counted) steady.push_back(step);
   }
-  const auto n = static_cast<std::int64_t>(kept.size());
+  const auto n = static_cast<std::int64_t>(steady.size());
   left_out = std::clamp<std::int64_t>(std::min(warmup, n / 5), 0, std::max<std::int64_t>(n - 1, 0));
-  kept.erase(kept.begin(), kept.begin() + left_out);
-  return kept;
+  steady.erase(steady.begin(), steady.begin() + left_out);
+  return steady;
 }
 
 /// One field of all steps, in milliseconds.
@@ -39,8 +39,8 @@ StepTimeHistogram histogram_of(const std::vector<double>& values, double from, d
       ++histogram.above;
       continue;
     }
-    const double place = to > from ? (value - from) / (to - from) * bins : 0;
-    ++histogram.counts[std::min(static_cast<std::size_t>(place), histogram.counts.size() - 1)];
+    const double bin = to > from ? (value - from) / (to - from) * bins : 0;
+    ++histogram.counts[std::min(static_cast<std::size_t>(bin), histogram.counts.size() - 1)];
   }
   return histogram;
 }
@@ -54,7 +54,7 @@ void StepTimeHistogram::fields(Fields& f) {
   f("above", above, "steps slower than the last bin");
 }
 
-void StepTimeParts::fields(Fields& f) {
+void StepTimeBreakdown::fields(Fields& f) {
   f("data_wait", data_wait, "ms; waiting for and copying the batch");
   f("forward", forward, "ms; input, forward, loss, metrics");
   f("backward", backward, "ms");
@@ -64,8 +64,8 @@ void StepTimeParts::fields(Fields& f) {
 
 void StepTime::fields(Fields& f) {
   f.constant("unit", "ms", "of every time in this block");
-  f("scope", scope, "what is inside a step's time");
-  f("warmup_steps", warmup_steps, "steps left out before counting");
+  f("scope", scope, "scope of a step's time");
+  f("warmup_steps", warmup_steps, "warm-up steps that are not counted");
   f("n", n, "steps counted");
   f("first_step", first_step, "ms; not counted");
   f("median", median, "ms");
@@ -89,13 +89,13 @@ StepTimeSummary summarize(std::span<const StepSample> steps,
                           double first_step_seconds,
                           std::int64_t warmup) {
   StepTimeSummary s;
-  const std::vector<StepSample> kept = counted(steps, warmup, s.warmup_steps);
+  const std::vector<StepSample> steady = counted(steps, warmup, s.warmup_steps);
   s.scope = "wall between optimizer steps, excl. eval and checkpoint";
   s.first_step = first_step_seconds * 1e3;
-  s.n = static_cast<std::int64_t>(kept.size());
+  s.n = static_cast<std::int64_t>(steady.size());
   s.histogram.emplace();
-  if (kept.empty()) return s;
-  const std::vector<double> total = milliseconds(kept, &StepSample::total);
+  if (steady.empty()) return s;
+  const std::vector<double> total = milliseconds(steady, &StepSample::total);
   const double middle = median(total), fastest = *std::min_element(total.begin(), total.end());
   s.median = middle;
   s.mean = mean(total);
@@ -109,20 +109,22 @@ StepTimeSummary summarize(std::span<const StepSample> steps,
   s.histogram = histogram_of(total, fastest, std::min(*s.p99, 3 * middle));
   s.median_ci95 = median_interval(total, 0.95);
   s.outliers = static_cast<std::int64_t>(count_outliers(total));
-  const auto median_of = [&](double StepSample::*part) { return median(milliseconds(kept, part)); };
-  StepTimeParts& parts = s.breakdown_median;
-  parts.forward = median_of(&StepSample::forward);
-  parts.backward = median_of(&StepSample::backward);
-  if (*parts.forward > 0 || *parts.backward > 0) {
-    parts.finite_check = median_of(&StepSample::finite_check);
-    parts.optimizer = median_of(&StepSample::optimizer);
+  const auto median_of = [&](double StepSample::*duration) {
+    return median(milliseconds(steady, duration));
+  };
+  StepTimeBreakdown& breakdown = s.breakdown_median;
+  breakdown.forward = median_of(&StepSample::forward);
+  breakdown.backward = median_of(&StepSample::backward);
+  if (*breakdown.forward > 0 || *breakdown.backward > 0) {
+    breakdown.finite_check = median_of(&StepSample::finite_check);
+    breakdown.optimizer = median_of(&StepSample::optimizer);
   } else {
-    parts = {};
+    breakdown = {};
   }
-  parts.data_wait = median_of(&StepSample::data_wait);
-  const double samples = static_cast<double>(kept.front().samples);
+  breakdown.data_wait = median_of(&StepSample::data_wait);
+  const double samples = static_cast<double>(steady.front().samples);
   std::vector<double> compute;
-  for (const StepSample& step : kept) compute.push_back((step.total - step.data_wait) * 1e3);
+  for (const StepSample& step : steady) compute.push_back((step.total - step.data_wait) * 1e3);
   const double compute_median = median(compute);
   s.total_samples_per_second = middle > 0 ? samples / middle * 1e3 : 0;
   s.compute_samples_per_second = compute_median > 0 ? samples / compute_median * 1e3 : 0;

@@ -29,7 +29,7 @@ struct StepTimeHistogram {
 
 /// Medians of the parts of a step in ms; those after data_wait only where they were timed, since a
 /// device runs them as one.
-struct StepTimeParts {
+struct StepTimeBreakdown {
   std::optional<double> data_wait, forward, backward, finite_check, optimizer;
   void fields(Fields& f);
 };
@@ -37,13 +37,13 @@ struct StepTimeParts {
 /// Times of steady steps in ms; nothing without a counted step.
 struct StepTime {
   std::string scope;
-  std::int64_t warmup_steps = 0, n = 0;  ///< steps left out before counting, and counted
+  std::int64_t warmup_steps = 0, n = 0;  ///< warm-up steps that are not counted, and counted
   std::optional<double> first_step, median, mean, stddev, mad, min, max, p05, p95, p99;
   std::optional<Interval> median_ci95;
   std::int64_t outliers = 0;
   /// Null without a counted step, absent in reports of earlier versions.
   MaybeNull<StepTimeHistogram> histogram;
-  StepTimeParts breakdown_median;
+  StepTimeBreakdown breakdown_median;
   void fields(Fields& f);
 
   /// Null without a histogram.

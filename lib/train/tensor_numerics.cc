@@ -172,7 +172,7 @@ void NumericsSummary::add(const NumericsSample& sample) {
 
 void ExponentCounts::fields(Fields& f) {
   f("lo", lo, "floor(log2 |x|) of the first count");
-  f("counts", counts, "values by exponent, zeros aside");
+  f("counts", counts, "values by exponent, without zeros");
 }
 
 void TensorNumerics::fields(Fields& f) {
@@ -188,14 +188,13 @@ void TensorNumerics::fields(Fields& f) {
   f("absmax", absmax, "largest finite magnitude, of the float32 it was rounded from where seen");
   f("headroom_bits",
     headroom_bits,
-    "log2(largest number of the dtype / absmax); least of all steps");
+    "log2(largest number of the dtype / absmax); minimum over all steps");
   f.fraction("zero_frac", zero_frac, "values that are zero");
   f("zero_underflow_frac",
     zero_underflow_frac,
     k_fraction("values that became zero by rounding; null where the float32 they were rounded from "
                "is not seen"));
-  f.fraction(
-      "subnormal_frac", subnormal_frac, "values below the smallest normal number, zeros aside");
+  f.fraction("subnormal_frac", subnormal_frac, "nonzero values below the smallest normal number");
   f("nonfinite", nonfinite, "values that are NaN or infinite, over all steps");
   f("safe_loss_scale",
     safe_loss_scale,

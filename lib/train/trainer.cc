@@ -30,25 +30,26 @@ StepRunnerOptions runner_options(const RunLength& length,
           options.seconds_ahead};
 }
 
-/// All ranks call it, since slices of divided variables are gathered; those that save get the
-/// whole.
-WholeState whole_state(const Session& session, const RunState& run, const TrainOptions& options) {
+/// All ranks call it, since sharded variables are gathered, for the ranks that save.
+GatheredState gathered_state(const Session& session,
+                             const RunState& run,
+                             const TrainOptions& options) {
   return {session, run.best.weights(), options.saves};
 }
 
-/// Whether a run of this status trained as long as its rules asked for.
+/// Whether a run of this status trained until its end rules applied.
 bool trained_to_the_end(std::optional<Status> status) {
   return status == Status::completed || status == Status::target_reached ||
          status == Status::stopped_early;
 }
 
-/// Why such a run has not trained a model, or "".
+/// Why such a run did not produce a usable model, or "".
 std::string failure(const Progress& progress, const plan::State& state) {
   const Counters& counters = progress.counters;
   // Weights can be finite and still too large for any further step.
   if (2 * progress.consecutive_skips > counters.attempted) {
     return fmt::format(
-        "the last {} of {} steps were left out because they were not finite: look for a loss scale "
+        "the last {} of {} steps were skipped because they were not finite: look for a loss scale "
         "or a learning rate too high",
         progress.consecutive_skips,
         counters.attempted);
@@ -64,26 +65,27 @@ std::string failure(const Progress& progress, const plan::State& state) {
 /// 32768.
 constexpr std::int64_t k_many_skips = 16;
 
-/// W304 where training ended without updates, though for less of it than failure() asks.
+/// W304 where the last steps had no updates, but fewer of them than failure() requires.
 std::optional<config::Warning> idle_end(const Progress& progress,
                                         const RunLength& length,
                                         const Session& session) {
   const precision::LossScaling& scaling = session.step_spec().loss_scaling;
   const std::int64_t skips = progress.consecutive_skips, attempted = progress.counters.attempted;
-  const bool least = scaling.mode == precision::LossScaling::Mode::dynamic &&
-                     loss_scale(session.state()) == scaling.min;
+  const bool at_min_scale = scaling.mode == precision::LossScaling::Mode::dynamic &&
+                            loss_scale(session.state()) == scaling.min;
   if (!trained_to_the_end(progress.finished)) return std::nullopt;
-  if (skips < length.steps_per_epoch && !(least && skips >= k_many_skips)) return std::nullopt;
+  if (skips < length.steps_per_epoch && !(at_min_scale && skips >= k_many_skips))
+    return std::nullopt;
   return config::warning(config::k_idle_end,
                          {"", 0, 0, "precision"},
                          fmt::format("no update was applied from step {} on: the last {} of {} "
-                                     "steps were left out because they were not finite",
+                                     "steps were skipped because they were not finite",
                                      attempted - skips + 1,
                                      skips,
                                      attempted));
 }
 
-/// W305 where the last epoch has a loss that is no number, and steps that were applied.
+/// W305 where the last epoch has a loss that is not finite although steps were applied.
 std::optional<config::Warning> loss_without_value(const Progress& progress) {
   if (progress.history.empty()) return std::nullopt;
   const EpochRecord& last = progress.history.back();
@@ -122,7 +124,7 @@ Trainer::Trainer(Session& session, TrainOptions options, TrainObserver& observer
     }
   }
   if (session.ranks() == nullptr) return;
-  // A checkpoint that is due by time is a request of the rank that saves, as all have a part in it.
+  // The rank that saves requests a checkpoint that is due by time: all ranks take part in it.
   const auto own = [this, requests = std::move(options_.requests)] {
     const Request request = requests ? requests() : Request::none;
     const bool due = options_.saves && options_.directory && request == Request::none &&
@@ -150,10 +152,10 @@ bool Trainer::advance_together(std::int64_t steps) {
       counters.ordinal % length_.steps_per_epoch == 0 && run_.progress.sums.steps > 0;
   if (unrecorded && !done()) end_epoch(false);
   while (steps > 0 && !done() && steps_left() > 0) {
-    const std::int64_t most =
+    const std::int64_t max_steps =
         std::min({steps, steps_left(), schedule.steps_to_next(counters.ordinal)});
     const std::span<const StepOutcome> outcomes =
-        runner_.run({counters.ordinal, most}, run_.progress.consecutive_skips);
+        runner_.run({counters.ordinal, max_steps}, run_.progress.consecutive_skips);
     for (const StepOutcome& step : outcomes) record(step);
     steps -= std::ssize(outcomes);
     const bool epoch_end =
@@ -165,7 +167,7 @@ bool Trainer::advance_together(std::int64_t steps) {
     if (schedule.is_due(counters.ordinal, epoch_end, seconds)) {
       checkpoint();
     } else if (schedule.is_due(counters.ordinal, epoch_end, {})) {
-      checkpoints_.leave_out();
+      checkpoints_.log_skipped_epoch();
     }
     checkpoints_.after_step(run_);
     if (options_.requests) handle_request(options_.requests());
@@ -192,8 +194,8 @@ void Trainer::end_epoch(bool partial) {
   record.epoch = (progress.counters.ordinal + per_epoch - 1) / per_epoch;
   record.partial = partial;
   record.loss_scale = runner_.loss_scale();
-  if (session_.validation_rows().samples() > 0) {
-    const Evaluation validation = evaluate(session_, session_.validation_rows());
+  if (session_.validation_split().samples() > 0) {
+    const Evaluation validation = evaluate(session_, session_.validation_split());
     record.validation = validation.metrics;
     record.eval_seconds = validation.seconds;
   }
@@ -209,7 +211,7 @@ void Trainer::apply_decision(const EpochDecision& decision) {
   run_.best.update(decision.best_to_restore, session_.state());
   if (decision.best_to_keep) {
     const std::string path =
-        checkpoints_.save_as(k_best_checkpoint, whole_state(session_, run_, options_), run_);
+        checkpoints_.save_as(k_best_checkpoint, gathered_state(session_, run_, options_), run_);
     if (!path.empty()) observer_.on_checkpoint(path);
   }
   if (decision.target_reached && training.stop_at_target) end(Status::target_reached, "");
@@ -263,14 +265,14 @@ void Trainer::restore_best(Status status) {
   if (!run_.best.can_restore()) return;
   // A completed run can be extended later; it continues from the state at the end of training.
   if (status == Status::completed)
-    checkpoints_.save_as(k_last_checkpoint, whole_state(session_, run_, options_), run_);
+    checkpoints_.save_as(k_last_checkpoint, gathered_state(session_, run_, options_), run_);
   run_.best.restore(session_.state());
   run_.progress.restored = true;
 }
 
 void Trainer::checkpoint() {
   run_.progress.wall_seconds = run_.clock.seconds();
-  checkpoints_.save(whole_state(session_, run_, options_), run_);
+  checkpoints_.save(gathered_state(session_, run_, options_), run_);
 }
 
 void Trainer::handle_request(Request request) {
@@ -287,7 +289,7 @@ void Trainer::handle_request(Request request) {
       end(Status::preempted, "the time limit is near; please requeue");
       break;
     case Request::preempt:
-      end(Status::preempted, "asked to leave; please requeue");
+      end(Status::preempted, "stopped on request; please requeue");
       break;
   }
 }
@@ -310,7 +312,7 @@ TrainResult Trainer::result() const {
 }
 
 std::string lost_after_training(const comm::RankLost& lost) {
-  return lost.problems().front().message + ", after the last step; --resume auto does the rest";
+  return lost.problems().front().message + ", after the last step; --resume auto completes the run";
 }
 
 TrainResult Trainer::finish() {
@@ -325,15 +327,15 @@ TrainResult Trainer::finish() {
   };
   unless_lost([&] {
     if (trained_to_the_end(run_.progress.finished) && options_.evaluate_test &&
-        session_.test_rows().samples() > 0) {
-      test = evaluate(session_, session_.test_rows());
+        session_.test_split().samples() > 0) {
+      test = evaluate(session_, session_.test_split());
     }
   });
   unless_lost([&] {
-    // Of divided variables the rank that saves has the whole, and none does once a rank is lost.
+    // Only the rank that saves has sharded variables in full, and no rank once one is lost.
     const bool divided = session_.is_divided();
     if (divided && run_.progress.finished == Status::rank_lost) return;
-    const WholeState whole = whole_state(session_, run_, options_);
+    const GatheredState whole = gathered_state(session_, run_, options_);
     if (divided && !options_.saves) return;
     final_hash = whole.state().weights_hash();
     state_hash = whole.state().full_hash();
@@ -342,7 +344,7 @@ TrainResult Trainer::finish() {
   final.test = std::move(test);
   final.final_hash = std::move(final_hash);
   final.state_hash = std::move(state_hash);
-  data::BatchOrderHash order(session_.train_rows().samples(), batch_options(session_.spec()));
+  data::BatchOrderHash order(session_.train_split().samples(), batch_options(session_.spec()));
   final.batch_order_hash = order.up_to(run_.progress.counters.ordinal);
   return final;
 }

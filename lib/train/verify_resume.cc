@@ -13,12 +13,12 @@ namespace halfstep::train {
 namespace {
 
 /// A run with its own session and trainer.
-struct Part {
-  Part(const config::RunSpec& spec,
-       const data::Dataset& dataset,
-       const backend::Backend& backend,
-       TrainOptions options,
-       TrainObserver& observer)
+struct TestRun {
+  TestRun(const config::RunSpec& spec,
+          const data::Dataset& dataset,
+          const backend::Backend& backend,
+          TrainOptions options,
+          TrainObserver& observer)
       : session(spec, dataset, backend), trainer(session, std::move(options), observer) {}
 
   TrainResult finish() {
@@ -69,38 +69,38 @@ ResumeCheck verify_resume(const config::RunSpec& given,
   TrainOptions options;
   options.evaluate_test = false;
   TrainObserver silent;
-  Part whole(spec, dataset, backend, options, silent);
+  TestRun uninterrupted(spec, dataset, backend, options, silent);
   ResumeCheck check;
-  check.steps = whole.trainer.total_steps();
+  check.steps = uninterrupted.trainer.total_steps();
   if (at_step >= check.steps) {
     throw UserError(
         ErrorKind::config,
         {"--at-step", 0, 0, ""},
         fmt::format("must be below the {} batches of the run, got {}", check.steps, at_step));
   }
-  const TrainResult expected = whole.finish();
+  const TrainResult expected = uninterrupted.finish();
 
   options.directory = [&] { return directory; };
   BatchesDone done;
   TrainOptions until = options;
   until.requests = [&] { return done.count >= at_step ? Request::preempt : Request::none; };
-  Part first(spec, dataset, backend, until, done);
-  while (first.trainer.advance(1)) {
+  TestRun stopped(spec, dataset, backend, until, done);
+  while (stopped.trainer.advance(1)) {
   }
-  if (const TrainResult left = first.trainer.finish(); left.status != Status::preempted) {
+  if (const TrainResult left = stopped.trainer.finish(); left.status != Status::preempted) {
     throw UserError(ErrorKind::config,
                     {"--at-step", 0, 0, ""},
                     fmt::format("the run ends before {} batches: {}", at_step, left.message));
   }
   options.resume = find_checkpoint(directory).value_or("");
-  Part rest(spec, dataset, backend, options, silent);
-  const TrainResult resumed = rest.finish();
+  TestRun continued(spec, dataset, backend, options, silent);
+  const TrainResult resumed = continued.finish();
 
   check.at_step = resumed.segments.back().first_ordinal;
   check.whole_hash = expected.state_hash;
   check.resumed_hash = resumed.state_hash;
-  for (const plan::State::Entry& entry : whole.session.state().entries()) {
-    const Tensor& other = rest.session.state().tensor(entry.variable.name);
+  for (const plan::State::Entry& entry : uninterrupted.session.state().entries()) {
+    const Tensor& other = continued.session.state().tensor(entry.variable.name);
     const bool equal = entry.tensor.bytes() == other.bytes() &&
                        std::memcmp(entry.tensor.view().data, other.view().data, other.bytes()) == 0;
     if (!equal) check.differing.push_back(entry.variable.name);

@@ -12,7 +12,7 @@ namespace halfstep::train {
 /// A resumed run compared with an uninterrupted one.
 struct ResumeCheck {
   std::int64_t at_step = 0;  ///< batches before the interruption
-  std::int64_t steps = 0;    ///< batches of the whole run
+  std::int64_t steps = 0;    ///< batches of the uninterrupted run
   std::string whole_hash;    ///< of all variables
   std::string resumed_hash;
   std::vector<std::string> differing;  ///< names of variables and other parts that differ

@@ -113,7 +113,7 @@ int run(int argc, char** argv) {
     std::int64_t bytes = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
     if (error != std::errc() || end != text.data() + text.size() || bytes < 4) {
-      fmt::print(stderr, "'{}' is no number of bytes\n", text);
+      fmt::print(stderr, "'{}' is not a number of bytes\n", text);
       return 2;
     }
     measure(*ranks, bare, bytes);

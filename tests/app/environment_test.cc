@@ -67,7 +67,7 @@ TEST_CASE("environment: the run directory, the log level and the instruction set
   const Finished compared =
       with("HALFSTEP_RUN_DIR=here", {"compare", "there", "there/report.json"}, directory);
   CAPTURE(compared.err);
-  CHECK_FALSE(holds(compared.err, "means nothing for finished runs"));
+  CHECK_FALSE(holds(compared.err, "does not apply to finished runs"));
 
   const Finished limited = with("HALFSTEP_MAX_ISA=baseline", {"doctor", "--json"}, directory);
   REQUIRE(limited.exit_code == 0);
@@ -129,7 +129,7 @@ TEST_CASE(
   CAPTURE(strict.err);
   CHECK(strict.exit_code == 2);
   CHECK(
-      holds(strict.err, "--threads: device.threads: error: W117 asks for " + many[1] + " threads"));
+      holds(strict.err, "--threads: device.threads: error: W117 requests " + many[1] + " threads"));
 }
 
 }  // namespace halfstep::test

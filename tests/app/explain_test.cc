@@ -395,7 +395,7 @@ TEST_CASE("rewrite: TensorFlow's variables are heeded in training, and wrong one
   const Finished end = train(directory, "edited", words);
   for (const auto& [name, value] : variables) ::unsetenv(name.c_str());
   CHECK(end.exit_code == 0);
-  CHECK(contains(end.err, "there is no level 'whatever'"));
+  CHECK(contains(end.err, "unknown level 'whatever'"));
 
   const Json plain = report_of(directory, "plain").at("precision");
   const Json edited = report_of(directory, "edited").at("precision");

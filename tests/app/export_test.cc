@@ -74,12 +74,12 @@ TEST_CASE("export: a run writes the formats its config names, and others can rea
         std::string("chart metric-accuracy training 18"),
         std::string("chart metric-accuracy validation, after each epoch 3"),
         fmt::format("chart loss-scale loss scale {}", changes + 2),
-        fmt::format("chart loss-scale step left out {}", skips)}) {
+        fmt::format("chart loss-scale skipped step {}", skips)}) {
     CAPTURE(line);
     CHECK(std::find(page.begin(), page.end(), line) != page.end());
   }
   for (std::string_view line : {"row 1|", "row 2|", "row 3|"}) CHECK(count(page, line) >= 1);
-  CHECK(count(page, "row step|attempt|what happened|first tensor") == 1);
+  CHECK(count(page, "row step|attempt|what happened|first nonfinite tensor") == 1);
   CHECK(count(page, "row label \\ predicted|0|1|") == 1);
 
   const std::vector<std::string> cases =

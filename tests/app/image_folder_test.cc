@@ -103,7 +103,7 @@ TEST_CASE("image folder: a run names its classes in reports, evaluations and pre
   CHECK(without.exit_code == 0);
   CHECK(without.out == all.out);
   CHECK(holds(without.err, "warning: birds/swan/cut.pgm: "));
-  CHECK(holds(without.err, ": left out"));
+  CHECK(holds(without.err, ": skipped"));
   CHECK(skipping("birds/swan/cut.pgm").exit_code == 3);
   fs::create_directories(directory.path() / "cut");
   fs::rename(directory.path() / "birds/swan/cut.pgm", directory.path() / "cut/cut.pgm");
@@ -156,7 +156,7 @@ TEST_CASE("image folder: a run names its classes in reports, evaluations and pre
   CHECK(mixed.exit_code == 0);
   CHECK(holds(mixed.out, "82 training and 0 test images of [28, 28, 1] uint8, 2 classes"));
   CHECK(holds(mixed.out,
-              "\nresized: 2 images, as sizes are 1 to 50 x 1 to 50 pixels (data.resize)\n"));
+              "\nresized: 2 images, as their sizes are 1 to 50 x 1 to 50 pixels (data.resize)\n"));
   CHECK(holds(mixed.out, "\nconverted to grey: 1 images (data.channels: 1)\n"));
   const Json json =
       Json::parse(halfstep({"data", "info", "birds", "--json"}, directory.path()).out);

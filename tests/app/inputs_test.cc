@@ -154,7 +154,7 @@ TEST_CASE("inputs: what does not fit a model of several is refused") {
       Case{{"predict", "run", "one.npz"},
            3,
            "one.npz: error: has no array x_words for the input 'words'; it has x_image"},
-      Case{{"predict", "run", "image.idx"}, 3, "image.idx: error: is no NPZ file"},
+      Case{{"predict", "run", "image.idx"}, 3, "image.idx: error: is not an NPZ file"},
       Case{{"predict", "run", "unknown.npz"}, 3, "value 300 of sample 0 is not a whole number"},
       Case{
           {"train", "run.yaml", "--set", "data={name: mnist}"},

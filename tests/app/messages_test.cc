@@ -78,7 +78,7 @@ TEST_CASE("messages: the log file has what stderr has, without colours and bars"
   CAPTURE(log);
   CHECK(holds(log, "epoch 1/2  6 steps"));
   CHECK(holds(log, "epoch 2/2  6 steps"));
-  CHECK(holds(log, "--run-dir: error: run holds a run already"));
+  CHECK(holds(log, "--run-dir: error: run already contains a run"));
   CHECK(!holds(log, "\x1b"));
   CHECK(!holds(log, "\r"));
 }

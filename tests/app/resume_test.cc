@@ -224,7 +224,7 @@ TEST_CASE("resume: damaged checkpoints and those of another model end with 3 and
   const Finished wrong = train(directory, "run", {"--resume", "auto"});
   CAPTURE(wrong.err);
   CHECK(wrong.exit_code == 3);
-  CHECK(wrong.err.find("is int32 here, the model wants float32") != std::string::npos);
+  CHECK(wrong.err.find("is int32 here, the model needs float32") != std::string::npos);
   write_text(checkpoint / "model.safetensors", good);
 
   SmallRun other;
@@ -258,10 +258,10 @@ TEST_CASE("resume: a damaged checkpoint is passed over for the newest one that i
   CAPTURE(end.err);
   REQUIRE(end.exit_code == 0);
   const std::string_view damaged =
-      "step-000009 is damaged: model.safetensors is not as it was written";
+      "step-000009 is damaged: model.safetensors does not match its checksum";
   CHECK(end.err.find(damaged) != std::string::npos);
   CHECK(end.err.find(damaged) == end.err.rfind(damaged));  // once
-  CHECK(end.err.find("step-000006 is taken instead") != std::string::npos);
+  CHECK(end.err.find("step-000006 is used instead") != std::string::npos);
   CHECK(final_hash(directory, "run") == final_hash(directory, "whole"));
   // Named itself, it is refused.
   REQUIRE(train(directory, "again", {"--max-steps", "6"}).exit_code == 0);
@@ -270,7 +270,7 @@ TEST_CASE("resume: a damaged checkpoint is passed over for the newest one that i
   const Finished refused = train(directory, "third", {"--resume", only.string()});
   CAPTURE(refused.err);
   CHECK(refused.exit_code == 3);
-  CHECK(refused.err.find("state.json is not as it was written") != std::string::npos);
+  CHECK(refused.err.find("state.json does not match its checksum") != std::string::npos);
 }
 
 TEST_CASE("resume: settings that change the result are refused unless they are named") {
@@ -351,7 +351,7 @@ TEST_CASE("resume: an end before the checkpoint is an error, a later one is not"
       train(directory, "shorter", {"--resume", checkpoint.string(), "--epochs", "1"});
   CAPTURE(end.err);
   CHECK(end.exit_code == 2);
-  CHECK(end.err.find("training would end after batch 6, and the checkpoint stands at batch 12") !=
+  CHECK(end.err.find("training would end after batch 6, and the checkpoint is at batch 12") !=
         std::string::npos);
   CHECK_FALSE(fs::exists(directory.file("shorter")));
   CHECK(train(directory, "longer", {"--resume", checkpoint.string(), "--epochs", "3"}).exit_code ==
@@ -367,7 +367,7 @@ TEST_CASE("resume: a run that failed ends with its exit code again, and says why
   CHECK(first.exit_code == 5);
   const std::string why = report_of(directory, "missed")["message"];
   CHECK(why.starts_with("the target val_accuracy=1 was not reached: the best was 0."));
-  CHECK(why.ends_with("give it more epochs, or begin a run with another target"));
+  CHECK(why.ends_with("give it more epochs, or start a run with another target"));
   CHECK(holds(first.err, why));
   std::vector<std::string> again = missed;
   again.insert(again.end(), {"--resume", "auto", "--quiet"});
@@ -382,7 +382,7 @@ TEST_CASE("resume: a run that failed ends with its exit code again, and says why
   const Finished diverged = train(directory, "diverged", {"--resume", "auto"});
   CHECK(diverged.exit_code == 4);
   CHECK(holds(diverged.err, "diverged: step "));
-  CHECK(holds(diverged.err, "a run that diverged does not go on"));
+  CHECK(holds(diverged.err, "a run that diverged cannot be continued"));
 }
 
 TEST_CASE("resume: other threads are told of, other data are refused") {
@@ -403,7 +403,7 @@ TEST_CASE("resume: other threads are told of, other data are refused") {
   CAPTURE(more.err);
   CHECK(more.exit_code == 0);
   CHECK(more.err.find("W302") != std::string::npos);
-  CHECK(more.err.find("1 threads) and goes on on cpu") != std::string::npos);
+  CHECK(more.err.find("1 threads) and continues on cpu") != std::string::npos);
 
   std::string state = read_text(directory.file("run/checkpoints/step-000007/state.json"));
   const std::size_t at = state.find("\"data_hash\": \"") + 14;
@@ -414,7 +414,7 @@ TEST_CASE("resume: other threads are told of, other data are refused") {
       train(directory, "other", {"--resume", directory.file("run/checkpoints/step-000007")});
   CAPTURE(other.err);
   CHECK(other.exit_code == 3);
-  CHECK(other.err.find("the training samples are not those that the run began with") !=
+  CHECK(other.err.find("the training samples differ from those that the run started with") !=
         std::string::npos);
 }
 

@@ -181,7 +181,7 @@ TEST_CASE("run: one that trained nothing has failed, whatever it was told to ski
   const Finished none = train(directory, "none");
   CAPTURE(none.err);
   CHECK(none.exit_code == 4);
-  CHECK(none.err.find("error: the last 12 of 12 steps were left out") != std::string::npos);
+  CHECK(none.err.find("error: the last 12 of 12 steps were skipped") != std::string::npos);
   CHECK(report_of(directory, "none").at("status") == "diverged");
 
   run.precision = "{policy: float32, on_nonfinite: skip}";
@@ -190,7 +190,7 @@ TEST_CASE("run: one that trained nothing has failed, whatever it was told to ski
   const Finished stuck = train(directory, "stuck");
   CAPTURE(stuck.err);
   CHECK(stuck.exit_code == 4);
-  CHECK(stuck.err.find("of 12 steps were left out") != std::string::npos);
+  CHECK(stuck.err.find("of 12 steps were skipped") != std::string::npos);
 
   run.precision = "{policy: float32, on_nonfinite: apply}";
   write_config(directory, run);

@@ -44,7 +44,7 @@ TEST_CASE("runs: list, best, show and diff tell of the runs that were trained") 
   REQUIRE(list.exit_code == 0);
   CHECK(list.out.starts_with("name     kind   state"));
   CHECK(std::count(list.out.begin(), list.out.end(), '\n') == 4);
-  CHECK(holds(list.err, "runs/notes: holds no run, skipped"));
+  CHECK(holds(list.err, "runs/notes: contains no run, skipped"));
   const Json listed = Json::parse(runs(directory, {"list", "--sort", "name", "--json"}).out);
   REQUIRE(listed.at("runs").size() == 3);
   const Json& a = listed.at("runs")[0];
@@ -122,7 +122,9 @@ TEST_CASE("runs: mistakes end with 2 or 3 and name what is there") {
       {{"list", "--state", "compleet"}, 2, "did you mean 'completed'?"},
       {{"list", "--policy", "float23"}, 2, "did you mean 'float32'?"},
       {{"best", "--metric", "val_acuracy"}, 2, "did you mean 'val_accuracy'?"},
-      {{"best", "--state", "failed"}, 3, "holds no run of the states, kinds and policies meant"},
+      {{"best", "--state", "failed"},
+       3,
+       "contains no run of the selected states, kinds and policies"},
       {{"show", "small/on"}, 2, "did you mean 'small/one'?"},
       {{"list", "--dir", "runs/small/one"}, 3, "is a run itself"},
       {{"prune", "--yes"}, 2, "needs a rule"},
@@ -147,8 +149,8 @@ TEST_CASE("runs: prune shows what goes, removes it with --yes, and leaves the re
   CAPTURE(shown.out);
   CHECK(shown.exit_code == 0);
   CHECK(holds(shown.out, "would remove small/b  completed, "));
-  CHECK(holds(shown.out, "kept         small/a  holds notes.txt, which no run writes"));
-  CHECK(holds(shown.out, "nothing was removed: --yes removes"));
+  CHECK(holds(shown.out, "kept         small/a  contains notes.txt, which no run writes"));
+  CHECK(holds(shown.out, "nothing was removed; --yes removes them"));
   CHECK(fs::exists(directory.file("runs/small/b/report.json")));
 
   const Finished failed = runs(directory, {"prune", "--state", "failed", "--yes", "--json"});
@@ -189,7 +191,7 @@ TEST_CASE("runs: a run under way is listed as running and never pruned") {
   CHECK(first.wait().signal == SIGKILL);
   const Finished after = runs(directory, {"list"});
   CHECK(holds(after.out, "interrupted"));
-  CHECK(holds(after.out, "its process ended without a word"));
+  CHECK(holds(after.out, "its process ended without writing its status"));
   CHECK(runs(directory, {"prune", "--state", "interrupted", "--yes"}).exit_code == 0);
   CHECK_FALSE(fs::exists(directory.file("runs/small")));
 }
@@ -259,7 +261,7 @@ TEST_CASE("compare: its report is kept in a directory of its own unless --no-run
   const Json chosen = Json::parse(best.out);
   CHECK(chosen.at("metric") == report.at("metric"));
   CHECK(chosen.at("policy") == "float32");
-  CHECK(holds(runs(directory, {"best"}).err, "1 run of other kinds left out: --kind"));
+  CHECK(holds(runs(directory, {"best"}).err, "1 run of other kinds skipped: --kind"));
   write_text(directory.file("diff.json"), runs(directory, {"diff", name, name, "--json"}).out);
   write_text(directory.file("best.json"), best.out);
   const Finished valid =

@@ -132,7 +132,7 @@ TEST_CASE("streams: training, evaluation and prediction go on from sample to sam
   const Finished trained = train(directory, "run");
   CAPTURE(trained.err);
   REQUIRE(trained.exit_code == 0);
-  const std::string left_out = "leaves out the last 12 of 300 training samples";
+  const std::string left_out = "drops the last 12 of 300 training samples";
   CHECK(holds(trained.err, "warning: W119 run.yaml:3:56: data.streams: " + left_out));
   const Json report = report_of(directory, "run");
   CHECK(holds(report.at("warnings").dump(), left_out));

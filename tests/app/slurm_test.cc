@@ -84,7 +84,7 @@ TEST_CASE("slurm: requeue self asks for the job to run again, once the checkpoin
   CAPTURE(end.err);
   CHECK(end.exit_code == 75);
   CHECK(calls(directory) == "requeue 77\n");
-  CHECK(end.err.find("asked Slurm to run job 77 again") != std::string::npos);
+  CHECK(end.err.find("asked Slurm to requeue job 77") != std::string::npos);
   const Json report = Json::parse(end.out);  // the output of scontrol goes elsewhere
   CHECK(report.at("status") == "preempted");
   const Json job{{"job_id", "77"}, {"partition", "cpu"}};

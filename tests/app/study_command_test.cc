@@ -53,14 +53,14 @@ TEST_CASE("compare: mistakes end with 2, all of them named") {
        {"did you mean 'mixed_float16'?", "did you mean 'accuracy'?"}},
       {{"compare", "run.yaml", "--policies", "float32,mixed_float61"},
        {"did you mean 'mixed_float16'?"}},
-      {{"compare", "run.yaml", "--policies", "float32,float32"}, {"stands twice"}},
+      {{"compare", "run.yaml", "--policies", "float32,float32"}, {"is listed twice"}},
       {{"compare", "run.yaml", "--policies", "float32"}, {"nothing to compare float32 with"}},
       {{"compare", "run.yaml", "--policies", "float32,float16", "--policy", "bfloat16"},
        {"--policy: error: has no effect beside --policies"}},
       {{"bench", "run.yaml", "--policies", "float32,float16", "--rewrite", "auto"},
        {"--rewrite: error: has no effect beside --policies"}},
       {{"compare", "run.yaml", "--seed", "9223372036854775807", "--seeds", "2"},
-       {"there are no 2 seeds"}},
+       {"there are fewer than 2 seeds"}},
   };
   for (const Row& row : rows) {
     const Finished end = halfstep(row.words, directory.path());
@@ -103,7 +103,7 @@ TEST_CASE("compare: gates decide the exit code and are shown with their value") 
                               Row{"mixed_bfloat16.accuracy.delta > -100pp", 5, ": true ("},
                               Row{"mixed_bfloat16.accuracy.delta_ci_low < -0.3pp",
                                   5,
-                                  ": undecided, which fails (not known)"}};
+                                  ": undecided, which counts as failed (not known)"}};
   for (const Row& row : k_rows) {
     CAPTURE(row.gate);
     const Finished end = compare(directory, {"--seeds", "1", "--fail-if", std::string(row.gate)});
@@ -231,8 +231,8 @@ TEST_CASE("compare: finished runs are put side by side, damaged ones refused") {
   const Finished flags =
       halfstep({"compare", "a", "b", "--seeds", "2", "--epochs", "3"}, directory.path());
   CHECK(flags.exit_code == 2);
-  CHECK(holds(flags.err, "--seeds: error: means nothing for finished runs"));
-  CHECK(holds(flags.err, "--epochs: error: means nothing for finished runs"));
+  CHECK(holds(flags.err, "--seeds: error: does not apply to finished runs"));
+  CHECK(holds(flags.err, "--epochs: error: does not apply to finished runs"));
 
   // A run that diverged has no metrics; the others still have theirs.
   train(directory, "c", {"--set", "optimizer.learning_rate=1e30"});

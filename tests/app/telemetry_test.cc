@@ -69,7 +69,7 @@ TEST_CASE("verify-resume: says that the resumed run is the whole run") {
   const Finished text = halfstep({"verify-resume", "run.yaml", "--at-step", "5"}, directory.path());
   CAPTURE(text.err);
   CHECK(text.exit_code == 0);
-  CHECK(text.out.find("bit for bit") != std::string::npos);
+  CHECK(text.out.find("bitwise identical") != std::string::npos);
   const Finished json =
       halfstep({"verify-resume", "run.yaml", "--at-step", "5", "--json"}, directory.path());
   const Json check = Json::parse(json.out);

@@ -174,12 +174,12 @@ TEST_CASE("run: reports on it go into a folder, which is made, and are found the
   CHECK_FALSE(fs::exists(directory.file("runs/small/a")));
 }
 
-TEST_CASE("run: eval of a folder that belongs to no run says so") {
+TEST_CASE("run: eval of a folder that does not belong to a run says so") {
   const TemporaryDirectory directory;
   fs::create_directory(directory.file("other"));
   const Finished none = run(directory, {"eval", "other"});
   CHECK(none.exit_code == 3);
-  CHECK(holds(none.err, "belongs to no run"));
+  CHECK(holds(none.err, "does not belong to a run"));
   CHECK(run(directory, {"eval"}).exit_code == 2);
 }
 
@@ -218,8 +218,8 @@ TEST_CASE("run: eval of a split that the data does not have names those that it 
       directory.file("run.yaml"),
       "data: {format: npz, path: data.npz}\nmodel: {input: [4], layers: [{type: dense, units: "
       "2, activation: softmax}]}\nloss: sparse_categorical_crossentropy\noptimizer: sgd\n");
-  for (const auto& [split, hint] : {std::pair("0", "it has those of --split train"),
-                                    std::pair("0.5", "--split train and --split validation")}) {
+  for (const auto& [split, hint] : {std::pair("0", "use --split train"),
+                                    std::pair("0.5", "--split train or --split validation")}) {
     const std::string name = std::string("run") + split;
     REQUIRE(run(directory,
                 {"train",
@@ -234,7 +234,7 @@ TEST_CASE("run: eval of a split that the data does not have names those that it 
     const Finished end = run(directory, {"eval", name});
     CAPTURE(end.err);
     CHECK(end.exit_code == 2);
-    CHECK(holds(end.err, "--split: error: the data has no test samples"));
+    CHECK(holds(end.err, "--split: error: the data has no test split"));
     CHECK(holds(end.err, hint));
     CHECK(run(directory, {"eval", name, "--split", "train"}).exit_code == 0);
   }

@@ -125,7 +125,7 @@ TEST_CASE("bench: without the data it measures on samples of the model's shapes 
   CAPTURE(end.err);
   REQUIRE(end.exit_code == 0);
   CHECK(holds(end.err, "warning: W303 run.yaml"));
-  CHECK(holds(end.err, "the data are not here"));
+  CHECK(holds(end.err, "the data is not available"));
   words.emplace_back("--strict");
   CHECK(halfstep(words, directory.path()).exit_code == 2);
   words.emplace_back("--synthetic");
@@ -241,7 +241,7 @@ TEST_CASE("command line: a flag that a command does not honour is not accepted")
   }
   const Finished strict = halfstep({"explain", "--graph", "g.txt", "--strict"}, directory.path());
   CHECK(strict.exit_code == 2);
-  CHECK(holds(strict.err, "--strict: error: means nothing with --graph"));
+  CHECK(holds(strict.err, "--strict: error: does not apply with --graph"));
   CHECK(halfstep({"config", "check", "run.yaml", "-q"}, directory.path()).out.empty());
   const Finished dry = halfstep({"train", "run.yaml", "--dry-run", "--json"}, directory.path());
   CHECK(Json::parse(dry.out).at("kind") == "dry_run");

@@ -135,10 +135,10 @@ TEST_CASE("device: an evaluation of samples that stay there is that of samples f
     Run run(tiny.spec(), {}, digits(), emulated());
     run.finish();
     Session& session = run.session();
-    const data::SplitView once = session.validation_rows();
+    const data::SplitView once = session.validation_split();
     const Evaluation host = evaluate(session, once);
     REQUIRE_FALSE(session.validation_memory().uploaded.empty());
-    const Evaluation there = evaluate(session, session.validation_rows());
+    const Evaluation there = evaluate(session, session.validation_split());
     CHECK(there.metrics == host.metrics);
     CHECK(there.outputs[0].predictions == host.outputs[0].predictions);
     CHECK(there.outputs[0].confusion.counts == host.outputs[0].confusion.counts);

@@ -98,7 +98,7 @@ std::map<bool, std::size_t> nodes_around() {
     tiny.precision = precision;
     Run run(tiny.spec(), {}, digits(), emulated());
     DeviceBatches batches(
-        emulated(), run.session().train_rows(), {.batch_size = 24, .seed = 1, .shuffle = true});
+        emulated(), run.session().train_split(), {.batch_size = 24, .seed = 1, .shuffle = true});
     plan::Plan& plan = run.session().plan(nn::Purpose::train, 24);
     const auto pipeline = StepPipeline::make(run.session(), batches);
     REQUIRE(pipeline != nullptr);

@@ -322,7 +322,7 @@ TEST_CASE("device: evaluation carries states from batch to batch as on the CPU")
       tiny.training = "{batch_size: 32, validation_batch_size: 25}";
       const config::RunSpec spec = tiny.spec();
       Session session(spec, digits(), backend);
-      return evaluate(session, session.test_rows()).metrics.at("loss");
+      return evaluate(session, session.test_split()).metrics.at("loss");
     };
     const double want = loss_of(", streams: true", cpu());
     const double bound = tolerance(policy.compute, 0, want);

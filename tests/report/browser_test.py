@@ -218,7 +218,7 @@ def check_train(browser, report, charts):
     want += [[report["steps"]["ordinal"], scale["final"]]]
     chart = charts["loss-scale"]
     same(only(chart, "loss scale")["data"], want, "loss scale by step")
-    marks = only(chart, "step left out")["data"]
+    marks = only(chart, "skipped step")["data"]
     same([m[0] for m in marks], [s["ordinal"] + 1 for s in scale["skips"]], "skipped steps")
     before = {e["attempt"]: e["from"] for e in scale["events"]}
     same([m[1] for m in marks], [before[s["attempt"]] for s in scale["skips"]], "scale at the skips")

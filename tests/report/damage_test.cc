@@ -150,7 +150,7 @@ TEST_CASE("validate: paths of numbers that are not finite are found in linear ti
   const double base = processor_time(5'000);
   CHECK(processor_time(80'000) < 128 * base);
   CHECK(found ==
-        std::vector<Violation>{{"nonfinite.block.value 0", "leads nowhere in this report"},
+        std::vector<Violation>{{"nonfinite.block.value 0", "does not exist in this report"},
                                {"nonfinite.block.value 79993", "is 1 there and must be null"}});
 }
 
@@ -183,10 +183,10 @@ TEST_CASE("validate: documents that are no reports are given up early") {
   };
   std::string list = "{\"a\": [1";
   for (int i = 0; i < 8'100'000; ++i) list += ",1";
-  CHECK(refusal(list + "]}") == "has more than 8000000 values, so it is no report");
+  CHECK(refusal(list + "]}") == "has more than 8000000 values, so it is not a report");
   std::string members = "{\"a0\": 1";
   for (int i = 1; i < 100'000; ++i) members += ",\"a" + std::to_string(i) + "\": 1";
-  CHECK(refusal(members + "}") == "has objects with too many members, so it is no report");
+  CHECK(refusal(members + "}") == "has objects with too many members, so it is not a report");
   std::string unknown = "{\"kind\": \"train\"";
   for (int i = 0; i < 2'000; ++i) unknown += ",\"a" + std::to_string(i) + "\": 1";
   CHECK(refusal(unknown + "}") != "");

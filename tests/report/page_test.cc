@@ -41,7 +41,7 @@ TEST_CASE("page: text in every element is text") {
   for (const std::string& markup : {section(hostile, "body"),
                                     details(hostile, "body"),
                                     table({{hostile}, {hostile}}),
-                                    facts({{hostile, hostile}}),
+                                    value_table({{hostile, hostile}}),
                                     list({hostile}),
                                     paragraph(hostile),
                                     paragraph("text", hostile),
@@ -58,7 +58,7 @@ TEST_CASE("page: nothing gives nothing") {
   CHECK(section("heading", "") == "");
   CHECK(details("summary", "") == "");
   CHECK(table({{"heading"}}) == "");
-  CHECK(facts({}) == "");
+  CHECK(value_table({}) == "");
   CHECK(list({}) == "");
   CHECK(figures("") == "");
   CHECK(figure(LineChart{"a", "a", "x", "y", {{"a", 0, {1}, {nullptr}}}}) == "");

@@ -88,12 +88,12 @@ TEST_CASE("prune: what a process uses, is no whole run or holds other files stay
   CHECK(fs::exists(root / "good"));
   prune(plan);
   const std::string text = prune_text(plan, true);
-  for (std::string_view said : {"kept         folder  holds plots, which no run writes",
-                                "kept         half  is no whole run directory",
-                                "kept         link  holds log.txt, which no run writes",
+  for (std::string_view said : {"kept         folder  contains plots, which no run writes",
+                                "kept         half  is not a complete run directory",
+                                "kept         link  contains log.txt, which no run writes",
                                 "kept         locked  is used by a process",
-                                "model  holds checkpoints/step-000008/exported.onnx",
-                                "kept         note  holds notes.txt, which no run writes",
+                                "model  contains checkpoints/step-000008/exported.onnx",
+                                "kept         note  contains notes.txt, which no run writes",
                                 "removed      good  completed"}) {
     CAPTURE(said);
     CHECK(text.find(said) != std::string::npos);

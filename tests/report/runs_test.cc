@@ -175,7 +175,7 @@ TEST_CASE("runs: a run is meant by its name, its last part, its folder or its pa
   CHECK(resolve_run(index, "a").name == "a/two");  // the newest
   CHECK(resolve_run(index, "a/").name == "a/two");
   CHECK(resolve_run(index, (root / "b" / "two").string()).name == "b/two");
-  CHECK(message_of([&] { resolve_run(index, "two"); }).find("several runs: a/two, b/two") !=
+  CHECK(message_of([&] { resolve_run(index, "two"); }).find("matches several runs: a/two, b/two") !=
         std::string::npos);
   CHECK(message_of([&] { resolve_run(index, "a/on"); }).find("did you mean 'a/one'?") !=
         std::string::npos);
@@ -285,9 +285,9 @@ TEST_CASE("runs: the best comparison and benchmark are chosen by the values of a
     CHECK(best.compared == 2);
     CHECK(validate(to_json(best)).empty());
   }
-  CHECK(best_run_words(best_run(index, benchmarks, "", {})) ==
+  CHECK(best_run_text(best_run(index, benchmarks, "", {})) ==
         "the smallest step_time of 2 runs, 6.00 ms of float32");
-  CHECK(best_run_words(best_run(index, comparisons, "", {})) ==
+  CHECK(best_run_text(best_run(index, comparisons, "", {})) ==
         "the largest test_accuracy of 2 runs, 0.9000 of float32");
   CHECK(message_of([&] {
           best_run(index, benchmarks, "spedup", {});

@@ -27,7 +27,7 @@ TEST_CASE("schema: every kind has a document that describes its members") {
 }
 
 TEST_CASE("validate: what is no report says so") {
-  CHECK(validate(Json::array()) == std::vector<Violation>{{"", "is no object"}});
+  CHECK(validate(Json::array()) == std::vector<Violation>{{"", "is not an object"}});
   CHECK(validate(Json::object())[0].path == "kind");
   CHECK(validate(Json{{"kind", 3}})[0].message.starts_with("is 3, must be train or eval"));
 }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "data/value_checks.h"
+#include "fixture.h"
 #include "study/random_data.h"
-#include "tiny.h"
 
 namespace halfstep::study {
 namespace {
@@ -84,8 +84,8 @@ TEST_CASE("bench: a request to leave keeps the repeats that are complete") {
   CHECK(result.status == "interrupted");
   CHECK(result.policies[0].measured.repeats.size() == 1);
   CHECK(result.policies[0].measured.step_time.n == 5);
-  for (const char* note :
-       {"ended early: 1 of 4 repeats are complete", "fewer than 3 repeats: too few for a claim"}) {
+  for (const char* note : {"ended early: 1 of 4 repeats are complete",
+                           "fewer than 3 repeats: too few for a conclusion"}) {
     CAPTURE(note);
     CHECK(contains(result.notes, note));
   }

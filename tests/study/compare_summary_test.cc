@@ -201,7 +201,7 @@ TEST_CASE("compare: finished runs get plain ratios and differences") {
   CHECK(c.policies[1].metrics.at("test_accuracy").delta->value == 0.25);
   CHECK_FALSE(c.policies[1].metrics.at("test_accuracy").delta->ci95.has_value());
   CHECK_FALSE(c.policies[1].tost.has_value());
-  CHECK(any_with(comparison_notes(c), "done apart"));
+  CHECK(any_with(comparison_notes(c), "done separately"));
 }
 
 TEST_CASE("compare: without any run every policy is still there") {

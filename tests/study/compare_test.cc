@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "tiny.h"
+#include "fixture.h"
 #include "train/trainer.h"
 
 namespace halfstep::study {

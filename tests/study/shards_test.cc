@@ -12,8 +12,8 @@
 #include "core/directory_lock.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "fixture.h"
 #include "support/temporary_directory.h"
-#include "tiny.h"
 
 namespace halfstep::study {
 namespace {

@@ -7,7 +7,7 @@
 #include <ostream>
 #include <vector>
 
-#include "tiny.h"
+#include "fixture.h"
 
 namespace halfstep::study {
 namespace {

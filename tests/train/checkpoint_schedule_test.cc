@@ -61,7 +61,7 @@ TEST_CASE("checkpoint writer: it tells the observer, keeps the newest and any wi
   options.directory = [&] { return path; };
   Record record;
   RunState run;
-  const WholeState whole(session, run.best.weights(), true);
+  const GatheredState whole(session, run.best.weights(), true);
   CheckpointWriter writer(session, options, record);
   for (const std::int64_t ordinal : {1, 2, 3}) {
     run.progress.counters.ordinal = ordinal;

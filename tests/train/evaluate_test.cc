@@ -21,7 +21,7 @@ TEST_CASE("evaluate: the result does not depend on the size of its batches") {
           fmt::format("{{epochs: 1, batch_size: 24, validation_batch_size: {}}}", batch);
       Run run(tiny.spec());
       run.finish();
-      const Evaluation now = evaluate(run.session(), run.session().test_rows());
+      const Evaluation now = evaluate(run.session(), run.session().test_split());
       REQUIRE(now.outputs[0].predictions.size() == 60);
       if (!expected) expected = now;
       CHECK(now.outputs[0].predictions == expected->outputs[0].predictions);

@@ -77,7 +77,7 @@ TEST_CASE("metrics: each is trained, and evaluated to the same value on the same
       run.finish();
       const double trained = run.record().epochs.at(0).train.at(metric);
       const double evaluated =
-          evaluate(run.session(), run.session().train_rows()).metrics.at(metric);
+          evaluate(run.session(), run.session().train_split()).metrics.at(metric);
       CHECK(std::isfinite(trained));
       CHECK(trained > 0);
       // Sums of 125440 rows in float32, in batches of other sizes.

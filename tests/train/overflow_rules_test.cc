@@ -111,7 +111,7 @@ TEST_CASE("overflow rules: the reason for a run's end names the step, the tensor
   bad.first_nonfinite->loss_finite = false;
   CHECK(contains(limited.divergence(bad, 7, 3), "no scale can help"));
   bad.first_nonfinite.reset();
-  CHECK(contains(limited.divergence(bad, 7, 3), "no single tensor could be named"));
+  CHECK(contains(limited.divergence(bad, 7, 3), "the tensor could not be identified"));
 }
 
 }  // namespace halfstep::train

@@ -458,7 +458,7 @@ TEST_CASE("ranks: one that is lost in the test leaves the test to a resumed run"
       lost = run.finish();
     });
     CHECK(lost.status == Status::rank_lost);
-    CHECK(lost.message == "a rank is lost, after the last step; --resume auto does the rest");
+    CHECK(lost.message == "a rank is lost, after the last step; --resume auto completes the run");
     CHECK_FALSE(lost.test);
     const TrainResult whole = train_ranks(spec, 2).front();
     CHECK(lost.history.size() == whole.history.size());

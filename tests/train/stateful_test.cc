@@ -205,9 +205,9 @@ TEST_CASE("stateful: evaluation and prediction go through streams as through who
       run.trainer().advance(3);
       const std::string before = bytes_of(run.state(), "it/state");
       CHECK(!is_zero(before));
-      const Evaluation got = evaluate(run.session(), run.session().test_rows());
+      const Evaluation got = evaluate(run.session(), run.session().test_split());
       const Tensor outputs = std::move(predict(run.session(), windows.test.images.view())[0]);
-      CHECK(evaluate(run.session(), run.session().test_rows()).metrics == got.metrics);
+      CHECK(evaluate(run.session(), run.session().test_split()).metrics == got.metrics);
       CHECK(bytes_of(run.state(), "it/state") == before);
 
       const std::int64_t each = k_windows / batch, longer = k_windows % batch;
@@ -249,7 +249,7 @@ TEST_CASE("stateful: evaluation and prediction go through streams as through who
       for (std::int64_t c = 0; c < 10; ++c) on_diagonal += got.outputs[0].confusion.at(c, c);
       CHECK(on_diagonal == right);
       if (longer > 0) continue;
-      const Evaluation expected = evaluate(whole, whole.test_rows());
+      const Evaluation expected = evaluate(whole, whole.test_split());
       CHECK(got.metrics.at("loss") == doctest::Approx(expected.metrics.at("loss")));
       CHECK(got.outputs[0].confusion.counts == expected.outputs[0].confusion.counts);
     }
@@ -269,7 +269,7 @@ TEST_CASE("stateful: evaluation in file order goes on at each position, on sever
     TinyRun tiny = class_of_each_row(1, stateful, order);
     tiny.training = "{batch_size: 60}";
     Run run(tiny.spec(), {}, dataset, backend);
-    return evaluate(run.session(), run.session().test_rows());
+    return evaluate(run.session(), run.session().test_split());
   };
   const Evaluation want = evaluated(in_streams, ", streams: true", cpu());
   const Evaluation got = evaluated(in_file_order, ", shuffle: false", cpu());
@@ -334,8 +334,8 @@ TEST_CASE("stateful: a smaller last batch is an error, and shuffled samples are 
   tiny.data.insert(tiny.data.size() - 1, ", streams: true");
   CHECK(Run(tiny.spec()).finish().counters.applied == 12);
   CHECK(warning_of(tiny, "W119") ==
-        "leaves out the last 16 of 160 training samples: each of 24 streams has 6; batches of 20 "
-        "leave out none");
+        "drops the last 16 of 160 training samples: each of 24 streams has 6; batches of 20 "
+        "drop none");
   tiny.training = "{batch_size: 20}";
   CHECK(warning_of(tiny, "W119") == "");
   const auto warned = [](const TinyRun& of) { return warning_of(of, "W118") != ""; };

@@ -132,17 +132,18 @@ std::vector<Scalars> interval_events(const TrainReport& report) {
 }
 
 /// An event for the scale after each batch where it changed; the first one for the initial scale.
-/// `told` are the events that hold it already.
-std::vector<Scalars> scale_change_events(const LossScale& scale, const std::vector<Scalars>& told) {
+/// `written`: the events that contain it already.
+std::vector<Scalars> scale_change_events(const LossScale& scale,
+                                         const std::vector<Scalars>& written) {
   std::vector<Scalars> events;
   const auto add = [&](std::int64_t step, const std::optional<double>& value) {
     // A retried batch changes the scale more than once.
     if (!events.empty() && events.back().step == step) events.pop_back();
-    const auto at =
-        std::lower_bound(told.begin(), told.end(), step, [](const Scalars& s, std::int64_t x) {
+    const auto at = std::lower_bound(
+        written.begin(), written.end(), step, [](const Scalars& s, std::int64_t x) {
           return s.step < x;
         });
-    if (at != told.end() && at->step == step) return;
+    if (at != written.end() && at->step == step) return;
     events.push_back({step, 0, ""});
     put_scalar(events.back().summary, "step/loss_scale", value);
   };
@@ -178,8 +179,8 @@ std::string_view frame_at(std::string_view file, std::size_t at) {
   return file.substr(at, static_cast<std::size_t>(length) + k_overhead);
 }
 
-/// The content of a frame without its time: its data behind the nine bytes of the time.
-std::string_view told(std::string_view frame) {
+/// The data of a frame after the nine bytes of its time.
+std::string_view without_time(std::string_view frame) {
   constexpr std::size_t k_time = 9;
   std::string_view data = frame.substr(k_header, frame.size() - k_overhead);
   data.remove_prefix(std::min(k_time, data.size()));
@@ -236,7 +237,7 @@ void update_event_file(const std::string& path, const std::vector<std::string>& 
   std::size_t kept = 0, next = 0;
   for (; next < records.size(); ++next) {
     const std::string_view frame = frame_at(file, kept);
-    if (frame.empty() || told(frame) != told(records[next])) break;
+    if (frame.empty() || without_time(frame) != without_time(records[next])) break;
     kept += frame.size();
   }
   if (kept < file.size()) fs::resize_file(path, kept, error);

@@ -1,7 +1,7 @@
 // One self-contained page: no script, font or image from elsewhere.
 
 #include "report/export/exporter.h"
-#include "report/export/facts.h"
+#include "report/export/summary.h"
 #include "report/page/markup.h"
 #include "report/page/pages.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "report/export/exporter.h"
-#include "report/export/facts.h"
+#include "report/export/summary.h"
 #include "report/export/xml_text.h"
 #include "report/run_index.h"
 #include "report/tables.h"

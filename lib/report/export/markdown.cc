@@ -6,7 +6,7 @@
 
 #include "core/ranges.h"
 #include "report/export/exporter.h"
-#include "report/export/facts.h"
+#include "report/export/summary.h"
 #include "report/tables.h"
 
 namespace halfstep::report {
@@ -78,12 +78,12 @@ std::string body(const BenchReport& report) { return markdown_table(bench_rows(r
 template <class Report>
 std::string write_markdown(const Report& report) {
   std::string text = "# " + plain(title(report)) + "\n\n";
-  Rows facts{{"", ""}};
-  for (const auto& [name, value] : main_facts(report)) facts.push_back({name, value});
-  text += markdown_table(facts) + body(report);
+  Rows summary{{"", ""}};
+  for (const auto& [name, value] : summarize(report)) summary.push_back({name, value});
+  text += markdown_table(summary) + body(report);
   std::vector<std::string> notes;
   if constexpr (requires { report.notes; }) notes = report.notes;
-  return text + list("Notes", remark_lines(notes, report.warnings));
+  return text + list("Notes", note_lines(notes, report.warnings));
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-// The page of a comparison.
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +7,7 @@
 #include <utility>
 
 #include "core/ranges.h"
-#include "report/export/facts.h"
+#include "report/export/summary.h"
 #include "report/page/chart.h"
 #include "report/page/markup.h"
 #include "report/page/pages.h"
@@ -183,10 +181,10 @@ std::string body(const CompareReport& report) {
                              &StepColumns::loss_scale)));
   text += gates(report);
   text += section("Settings that differ", table(setting_rows(report)));
-  text += section("Summary", facts(main_facts(report)));
+  text += section("Summary", value_table(summarize(report)));
   text += runs(report) + op_maps(report);
   return text + notes(report.notes, report.warnings) +
-         origin(run_facts(report.run.command, report.run.directory),
+         origin(run_summary(report.run.command, report.run.directory),
                 report.context,
                 report.config ? &*report.config : nullptr);
 }

@@ -135,7 +135,7 @@ std::string table(const Rows& rows) {
   return text + "</tbody></table></div>\n";
 }
 
-std::string facts(const std::vector<std::pair<std::string, std::string>>& rows) {
+std::string value_table(const std::vector<std::pair<std::string, std::string>>& rows) {
   if (rows.empty()) return "";
   std::string text = "<div class=\"scroll\"><table class=\"facts\"><tbody>\n";
   for (const auto& [name, value] : rows) {

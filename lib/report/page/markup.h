@@ -18,7 +18,7 @@ std::string details(std::string_view summary, const std::string& body);
 /// Headings first; a wide table scrolls horizontally, so that a phone shows the page unscaled.
 std::string table(const Rows& rows);
 /// A table of names and values.
-std::string facts(const std::vector<std::pair<std::string, std::string>>& rows);
+std::string value_table(const std::vector<std::pair<std::string, std::string>>& rows);
 std::string list(const std::vector<std::string>& lines);
 std::string paragraph(std::string_view text, std::string_view css_class = "");
 std::string preformatted(std::string_view text);

@@ -1,8 +1,6 @@
-// The pages of benchmarks, evaluations and explanations.
-
 #include <fmt/format.h>
 
-#include "report/export/facts.h"
+#include "report/export/summary.h"
 #include "report/page/chart.h"
 #include "report/page/markup.h"
 #include "report/page/pages.h"
@@ -27,11 +25,11 @@ std::string shares(const std::vector<Share>& rows, const char* key, std::size_t 
       chart.ranges.push_back({row.name, 0, row.ms, 0, row.ms});
     }
     cells.push_back({row.name,
-                     word(row.launches),
-                     word(row.ms),
+                     to_text(row.launches),
+                     to_text(row.ms),
                      percent(row.share),
-                     word(row.achieved_tflops),
-                     word(row.achieved_gbs)});
+                     to_text(row.achieved_tflops),
+                     to_text(row.achieved_gbs)});
   }
   return figures(figure(chart)) + details(fmt::format("All by {}", key), table(cells));
 }
@@ -68,18 +66,18 @@ std::string body(const BenchReport& report) {
   std::string text = table(bench_rows(report));
   text += figures(figure(times) + figure(speed) + figure(spread));
   text += profiles + section("Where each dtype is used", maps);
-  text += section("Summary", facts(main_facts(report)));
+  text += section("Summary", value_table(summarize(report)));
   return text + notes(report.notes, report.warnings) +
          origin(
-             run_facts(report.run.command, report.run.directory), report.context, &report.config);
+             run_summary(report.run.command, report.run.directory), report.context, &report.config);
 }
 
 std::string body(const EvalReport& report) {
-  Facts rows{{"split", report.split},
-             {"samples", word(report.samples)},
-             {"precision", precision_words(report.precision)}};
-  for (const auto& [name, value] : report.metrics) rows.emplace_back(name, word(value));
-  std::string text = facts(rows);
+  Summary rows{{"split", report.split},
+               {"samples", to_text(report.samples)},
+               {"precision", precision_text(report.precision)}};
+  for (const auto& [name, value] : report.metrics) rows.emplace_back(name, to_text(value));
+  std::string text = value_table(rows);
   text += section("Confusion matrix", classes(report.classes));
   for (const OutputClasses& of : report.outputs.value_or(std::vector<OutputClasses>())) {
     text += section("Confusion matrix, output " + of.output, classes(of.classes));
@@ -91,23 +89,24 @@ std::string body(const EvalReport& report) {
 
 std::string body(const Explanation& report) {
   const plan::RewriteSummary& rewrite = report.rewrite;
-  Facts rows{{"policy", report.policy},
-             {"device", fmt::format("{}, {}", report.device, report.arch)},
-             {"batch size", word(report.batch)},
-             {"16-bit share of matmuls and convolutions", percent(report.half_flops_share)},
-             {"16-bit share of all outputs", percent(report.half_bytes_share)},
-             {"casts in a step",
-              fmt::format("{}, {} bytes read and written", report.casts, word(report.cast_bytes))}};
+  Summary rows{
+      {"policy", report.policy},
+      {"device", fmt::format("{}, {}", report.device, report.arch)},
+      {"batch size", to_text(report.batch)},
+      {"16-bit share of matmuls and convolutions", percent(report.half_flops_share)},
+      {"16-bit share of all outputs", percent(report.half_bytes_share)},
+      {"casts in a step",
+       fmt::format("{}, {} bytes read and written", report.casts, to_text(report.cast_bytes))}};
   if (rewrite.mode != "none") {
-    rows.emplace_back("rewrite", rewrite_words(rewrite));
+    rows.emplace_back("rewrite", rewrite_text(rewrite));
   }
   Rows decisions{{"node", "op", "list", "painted", "by step", "why", "because of"}};
   for (const plan::RewriteDecision& d : rewrite.decisions) {
     decisions.push_back(
         {d.node, d.op, or_dash(d.list), d.paint, d.step, d.reason, or_dash(d.cause)});
   }
-  return facts(rows) + section("Where each dtype is used", op_map(report.ops)) +
-         section("Hints", list(remark_lines({}, report.hints))) +
+  return value_table(rows) + section("Where each dtype is used", op_map(report.ops)) +
+         section("Hints", list(note_lines({}, report.hints))) +
          section("Decisions of the rewrite", table(decisions));
 }
 

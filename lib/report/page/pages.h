@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "report/export/facts.h"
+#include "report/export/summary.h"
 
 namespace halfstep::report::page {
 
@@ -15,17 +15,17 @@ std::string body(const Explanation& report);
 
 /// Layers by phases of the step, each op colored by its compute dtype, with dtypes, kernel and
 /// reason on hover; below it the same as a table.
-std::string op_map(const std::vector<OpRow>& ops);
+std::string op_map(const std::vector<OpInfo>& ops);
 std::string op_map(const std::vector<ExplainedOp>& ops);
 
 /// Accuracy per class and the confusion matrix; "" without classes.
 std::string classes(const std::optional<Classes>& classes);
 
 /// Command, configuration, commit and machine.
-std::string origin(const Facts& run, const Context& context, const ConfigBlock* config);
+std::string origin(const Summary& run, const Context& context, const ConfigBlock* config);
 /// The command and the directory of a run or study.
-Facts run_facts(const std::vector<std::string>& command, const std::string& directory);
+Summary run_summary(const std::vector<std::string>& command, const std::string& directory);
 
-std::string notes(const std::vector<std::string>& notes, const std::vector<Remark>& warnings);
+std::string notes(const std::vector<std::string>& notes, const std::vector<WarningBlock>& warnings);
 
 }  // namespace halfstep::report::page

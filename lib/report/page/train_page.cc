@@ -1,11 +1,9 @@
-// The page of a training run.
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "report/export/facts.h"
+#include "report/export/summary.h"
 #include "report/export/timeline.h"
 #include "report/page/chart.h"
 #include "report/page/markup.h"
@@ -115,7 +113,7 @@ std::vector<Mark> skip_marks(const LossScale& scale) {
                      fmt::format("step {} {}: {}",
                                  step,
                                  skip.retried ? "tried again" : "skipped",
-                                 first_nonfinite_words(skip))});
+                                 first_nonfinite_text(skip))});
   }
   return marks;
 }
@@ -123,7 +121,7 @@ std::vector<Mark> skip_marks(const LossScale& scale) {
 std::string loss_scale_chart(const TrainReport& report) {
   if (report.loss_scale.mode == "none") return "";
   LineChart chart{"loss-scale", "Loss scale", "step", "loss scale", {scale_series(report)}, true};
-  chart.marks_name = "step left out";
+  chart.marks_name = "skipped step";
   chart.marks = skip_marks(report.loss_scale);
   return figure(chart);
 }
@@ -142,19 +140,19 @@ std::string cut_note(const LossScale& scale) {
 
 std::string skips(const LossScale& scale) {
   constexpr std::size_t k_shown = 20;
-  Rows rows{{"step", "attempt", "what happened", "first tensor that was not finite", "elements"}};
+  Rows rows{{"step", "attempt", "what happened", "first nonfinite tensor", "elements"}};
   for (const train::SkippedStep& skip : scale.skips) {
     const auto& first = skip.first_nonfinite;
     rows.push_back({std::to_string(batches_after(skip.ordinal)),
-                    word(skip.attempt),
+                    to_text(skip.attempt),
                     skip.retried ? "tried again" : "skipped",
-                    first_nonfinite_words(skip),
-                    first ? word(first->count) : "-"});
+                    first_nonfinite_text(skip),
+                    first ? to_text(first->count) : "-"});
   }
   const std::string all = table(rows);
   const std::string body =
       rows.size() <= k_shown + 1 ? all : details(fmt::format("All {}", rows.size() - 1), all);
-  return section("Steps left out", body.empty() ? "" : body + cut_note(scale));
+  return section("Skipped steps", body.empty() ? "" : body + cut_note(scale));
 }
 
 std::string step_time_chart(const StepTime& time) {
@@ -192,14 +190,14 @@ std::string numerics(const TrainReport& report) {
                     tensor.layer,
                     tensor.phase,
                     tensor.dtype,
-                    word(tensor.absmax),
-                    word(tensor.headroom_bits),
-                    word(tensor.zero_frac),
-                    word(tensor.zero_underflow_frac),
-                    word(tensor.subnormal_frac),
-                    word(tensor.nonfinite),
+                    to_text(tensor.absmax),
+                    to_text(tensor.headroom_bits),
+                    to_text(tensor.zero_frac),
+                    to_text(tensor.zero_underflow_frac),
+                    to_text(tensor.subnormal_frac),
+                    to_text(tensor.nonfinite),
                     !known ? "-"
-                    : any  ? word(window->low) + " to " + word(window->high)
+                    : any  ? to_text(window->low) + " to " + to_text(window->high)
                            : "none"});
     if (any && chart.ranges.size() < k_max_windows) {
       chart.ranges.push_back({tensor.name, 2, nullptr, window->low, window->high});
@@ -216,7 +214,7 @@ std::string numerics(const TrainReport& report) {
 }  // namespace
 
 std::string body(const TrainReport& report) {
-  std::string text = facts(main_facts(report));
+  std::string text = value_table(summarize(report));
   text += figures(metric_charts(report) + loss_scale_chart(report) + learning_rate_chart(report) +
                   step_time_chart(report.step_time));
   text += section("Settings that changed", table(segment_rows(report)));
@@ -230,7 +228,7 @@ std::string body(const TrainReport& report) {
   text += numerics(report);
   return text + notes({}, report.warnings) +
          origin(
-             run_facts(report.run.command, report.run.directory), report.context, &report.config);
+             run_summary(report.run.command, report.run.directory), report.context, &report.config);
 }
 
 }  // namespace halfstep::report::page

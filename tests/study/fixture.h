@@ -5,7 +5,7 @@
 
 #include "backend/backend.h"
 #include "data/dataset.h"
-#include "study/policy_words.h"
+#include "study/policy_list.h"
 #include "train/fixture.h"
 
 namespace halfstep::study {

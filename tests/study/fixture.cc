@@ -1,4 +1,4 @@
-#include "tiny.h"
+#include "fixture.h"
 
 #include "train/fixture.h"
 

@@ -32,14 +32,14 @@ class Member {
   void must(bool holds, fmt::format_string<Args...> message, Args&&... args) const {
     if (!holds) found_->push_back({path_, fmt::format(message, std::forward<Args>(args)...)});
   }
-  /// A violation unless agrees(given, wanted): the value here, and the one that follows from
+  /// A violation unless agrees(actual, expected): the value here and the one computed from
   /// `source`.
-  void must_agree(Number given,
-                  Number wanted,
+  void must_agree(Number actual,
+                  Number expected,
                   std::string_view source,
                   std::size_t terms = 1) const;
   /// The same of counts; unsigned, since sums of a damaged report may be past all bounds.
-  void must_count(std::int64_t given, std::uint64_t wanted, std::string_view source) const;
+  void must_count(std::int64_t actual, std::uint64_t expected, std::string_view source) const;
 
  private:
   Member(std::string path, Found* found) : path_(std::move(path)), found_(found) {}

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/ranges.h"
-#include "report/export/facts.h"
+#include "report/export/summary.h"
 #include "report/export/xml_text.h"
 #include "report/page/markup.h"
 #include "report/page/pages.h"
@@ -22,7 +22,6 @@ std::size_t column_of(const std::string& phase) {
   return contains(k_forward, phase) ? 0 : 2;
 }
 
-/// The style class of a dtype.
 std::string_view css_class(const std::string& dtype) {
   for (const std::string_view known : {"float32", "float16", "bfloat16"}) {
     if (dtype == known) return known;
@@ -37,7 +36,7 @@ struct Group {
 };
 
 /// `fused_into`: the op whose launch computes this one too, "" for none.
-std::string how(const OpRow& op, const std::string& fused_into) {
+std::string how(const OpInfo& op, const std::string& fused_into) {
   std::string text = fmt::format("{} → {} → {}", op.in_dtype, op.compute_dtype, op.out_dtype);
   if (!op.accumulate_dtype.empty()) text += fmt::format(", sums in {}", op.accumulate_dtype);
   text += "\nwhy: " + op.reason;
@@ -46,10 +45,10 @@ std::string how(const OpRow& op, const std::string& fused_into) {
   return text;
 }
 
-const OpRow& row_of(const OpRow& op) { return op; }
-const OpRow& row_of(const ExplainedOp& op) { return op.row; }
-std::string how(const OpRow& op) { return how(op, ""); }
-std::string how(const ExplainedOp& op) { return how(op.row, op.fused_into); }
+const OpInfo& row_of(const OpInfo& op) { return op; }
+const OpInfo& row_of(const ExplainedOp& op) { return op.info; }
+std::string how(const OpInfo& op) { return how(op, ""); }
+std::string how(const ExplainedOp& op) { return how(op.info, op.fused_into); }
 
 std::string chip(const Group& group) {
   constexpr std::size_t k_max_names = 6;
@@ -67,17 +66,17 @@ std::string chip(const Group& group) {
                      count);
 }
 
-struct LayerRow {
+struct LayerOps {
   std::string layer;
   std::array<std::vector<Group>, k_columns.size()> cells;
 };
 
 template <class Op>
-std::vector<LayerRow> layer_rows(const std::vector<Op>& ops) {
-  std::vector<LayerRow> rows;
+std::vector<LayerOps> group_by_layer(const std::vector<Op>& ops) {
+  std::vector<LayerOps> rows;
   std::map<std::string, std::size_t> index;
   for (const Op& op : ops) {
-    const OpRow& row = row_of(op);
+    const OpInfo& row = row_of(op);
     const auto [it, fresh] = index.try_emplace(row.layer, rows.size());
     if (fresh) rows.push_back({row.layer, {}});
     std::vector<Group>& cell = rows[it->second].cells[column_of(row.phase)];
@@ -93,7 +92,7 @@ std::vector<LayerRow> layer_rows(const std::vector<Op>& ops) {
   }
   // Ops of no layer come last.
   std::stable_partition(
-      rows.begin(), rows.end(), [](const LayerRow& r) { return !r.layer.empty(); });
+      rows.begin(), rows.end(), [](const LayerOps& r) { return !r.layer.empty(); });
   return rows;
 }
 
@@ -115,7 +114,7 @@ template <class Op>
 Rows op_rows(const std::vector<Op>& ops) {
   Rows rows{{"op", "type", "layer", "phase", "in", "compute", "sums", "out", "kernel", "why"}};
   for (const Op& op : ops) {
-    const OpRow& row = row_of(op);
+    const OpInfo& row = row_of(op);
     rows.push_back({row.name,
                     row.type,
                     row.layer,
@@ -165,35 +164,35 @@ std::string shell_word(const std::string& text) {
   return quoted + "'";
 }
 
-void add_machine(const Context& context, Facts& facts) {
-  facts.push_back({"program",
-                   fmt::format("halfstep {}, commit {}{}, {} build by {}",
-                               context.library_version,
-                               or_dash(context.git_commit),
-                               context.git_dirty ? " with local changes" : "",
-                               context.library_build_type,
-                               context.compiler)});
-  facts.push_back({"host", context.host_name});
-  facts.push_back({"processor",
-                   fmt::format("{}; {} of {} processors; {}",
-                               context.cpu.model,
-                               context.threads,
-                               context.num_cpus,
-                               words(context.cpu.isa))});
+void add_machine(const Context& context, Summary& summary) {
+  summary.push_back({"program",
+                     fmt::format("halfstep {}, commit {}{}, {} build by {}",
+                                 context.library_version,
+                                 or_dash(context.git_commit),
+                                 context.git_dirty ? " with local changes" : "",
+                                 context.library_build_type,
+                                 context.compiler)});
+  summary.push_back({"host", context.host_name});
+  summary.push_back({"processor",
+                     fmt::format("{}; {} of {} processors; {}",
+                                 context.cpu.model,
+                                 context.threads,
+                                 context.num_cpus,
+                                 joined(context.cpu.isa))});
   for (const Gpu& gpu : context.gpu) {
-    facts.push_back({"GPU",
-                     fmt::format("{}, compute capability {}, driver {}",
-                                 gpu.name,
-                                 gpu.compute_capability,
-                                 or_dash(gpu.driver))});
+    summary.push_back({"GPU",
+                       fmt::format("{}, compute capability {}, driver {}",
+                                   gpu.name,
+                                   gpu.compute_capability,
+                                   or_dash(gpu.driver))});
   }
   std::vector<std::string> versions, load;
-  for (const auto& [library, version] : words_of(context.versions)) {
+  for (const auto& [library, version] : field_texts(context.versions)) {
     if (version != "-") versions.push_back(library + " " + version);
   }
-  for (const double average : context.load_avg) load.push_back(word(average));
-  facts.push_back({"libraries", fmt::format("{}", fmt::join(versions, ", "))});
-  facts.push_back({"load at the start", words(load)});
+  for (const double average : context.load_avg) load.push_back(to_text(average));
+  summary.push_back({"libraries", fmt::format("{}", fmt::join(versions, ", "))});
+  summary.push_back({"load at the start", joined(load)});
 }
 
 template <class Op>
@@ -203,7 +202,7 @@ std::string map_of(const std::vector<Op>& ops) {
   text += "<div class=\"scroll\"><table class=\"ops\">\n<thead><tr><th>layer</th>";
   for (const std::string_view column : k_columns) text += fmt::format("<th>{}</th>", column);
   text += "</tr></thead>\n<tbody>\n";
-  for (const LayerRow& row : layer_rows(ops)) {
+  for (const LayerOps& row : group_by_layer(ops)) {
     text += fmt::format("<tr><td>{}</td>", xml_text(row.layer.empty() ? "(no layer)" : row.layer));
     for (const std::vector<Group>& cell : row.cells) {
       text += "<td>";
@@ -219,45 +218,46 @@ std::string map_of(const std::vector<Op>& ops) {
 
 }  // namespace
 
-std::string op_map(const std::vector<OpRow>& ops) { return map_of(ops); }
+std::string op_map(const std::vector<OpInfo>& ops) { return map_of(ops); }
 std::string op_map(const std::vector<ExplainedOp>& ops) { return map_of(ops); }
 
 std::string classes(const std::optional<Classes>& classes) {
   if (!classes) return "";
   Rows rows{{"class", "name", "samples", "right", "accuracy"}};
-  for (const ClassRow& row : classes->per_class) {
-    rows.push_back({word(row.label),
-                    word(row.name),
-                    word(row.count),
-                    word(row.correct),
+  for (const ClassResult& row : classes->per_class) {
+    rows.push_back({to_text(row.label),
+                    to_text(row.name),
+                    to_text(row.count),
+                    to_text(row.correct),
                     row.accuracy ? fmt::format("{:.4f}", *row.accuracy) : "-"});
   }
   return confusion_matrix(*classes) + details("Accuracy by class", table(rows));
 }
 
-Facts run_facts(const std::vector<std::string>& command, const std::string& directory) {
-  Facts facts;
+Summary run_summary(const std::vector<std::string>& command, const std::string& directory) {
+  Summary summary;
   const auto parts = mapped<std::string>(command, shell_word);
-  if (!parts.empty()) facts.push_back({"command", words(parts)});
-  facts.push_back({"directory", or_dash(directory)});
-  return facts;
+  if (!parts.empty()) summary.push_back({"command", joined(parts)});
+  summary.push_back({"directory", or_dash(directory)});
+  return summary;
 }
 
-std::string origin(const Facts& run, const Context& context, const ConfigBlock* config) {
-  Facts facts = run;
-  add_machine(context, facts);
+std::string origin(const Summary& run, const Context& context, const ConfigBlock* config) {
+  Summary summary = run;
+  add_machine(context, summary);
   std::string resolved;
   if (config != nullptr) {
-    facts.push_back({"config hash", config->sha256});
-    if (!config->overrides.empty()) facts.push_back({"overrides", words(config->overrides)});
+    summary.push_back({"config hash", config->sha256});
+    if (!config->overrides.empty()) summary.push_back({"overrides", joined(config->overrides)});
     resolved =
         details("Configuration, with every default", preformatted(yaml_text(config->resolved)));
   }
-  return section("How this was made", page::facts(facts) + resolved);
+  return section("How this was made", page::value_table(summary) + resolved);
 }
 
-std::string notes(const std::vector<std::string>& notes, const std::vector<Remark>& warnings) {
-  return section("Notes", list(remark_lines(notes, warnings)));
+std::string notes(const std::vector<std::string>& notes,
+                  const std::vector<WarningBlock>& warnings) {
+  return section("Notes", list(note_lines(notes, warnings)));
 }
 
 }  // namespace halfstep::report::page

@@ -1,6 +1,6 @@
 // Facts about the arithmetic of kernels in reports: no more than is known.
 
-#include "report/kernel_facts.h"
+#include "report/kernel_arithmetic.h"
 
 #include <doctest/doctest.h>
 
@@ -91,7 +91,7 @@ TEST_CASE("precision: a run on the reference kernels reports its sums in float64
   train::Run plain(train::TinyRun().spec(), {}, train::digits(), backend::cpu_reference());
   const Precision block = precision_block(plain.session());
   CHECK(block.accumulate_dtype == "float64");
-  for (const OpRow& op : block.ops) {
+  for (const OpInfo& op : block.ops) {
     if (op.kernel == "reference/matmul") CHECK(op.accumulate_dtype == "float64");
     CHECK(op.tensor_core == false);
   }

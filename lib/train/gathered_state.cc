@@ -1,4 +1,4 @@
-#include "train/whole_state.h"
+#include "train/gathered_state.h"
 
 #include <cstring>
 #include <map>
@@ -32,19 +32,19 @@ Tensor gather(const Tensor& slice, const graph::Slice& of, comm::Communicator& r
 
 }  // namespace
 
-WholeState::WholeState(const Session& session, const std::vector<Tensor>& best, bool keep)
-    : own_(&session.state()), own_best_(best) {
+GatheredState::GatheredState(const Session& session, const std::vector<Tensor>& best, bool keep)
+    : local_(&session.state()), local_best_(best) {
   if (!session.is_divided()) return;
-  own_->to_host();
+  local_->to_host();
   const auto all = [&](const graph::Variable& variable, const Tensor& slice, bool) {
     return gather(slice, *variable.slice, *session.ranks());
   };
-  put_together(own_->entries(), all, keep);
+  gather_all(local_->entries(), all, keep);
 }
 
-void WholeState::put_together(std::span<const plan::State::Entry> of,
-                              const Gather& gather,
-                              bool keep) {
+void GatheredState::gather_all(std::span<const plan::State::Entry> of,
+                               const Gather& gather,
+                               bool keep) {
   std::vector<plan::State::Entry> entries;
   struct At {
     std::size_t entry, best;
@@ -53,30 +53,30 @@ void WholeState::put_together(std::span<const plan::State::Entry> of,
   std::size_t next_best = 0;
   for (const plan::State::Entry& entry : of) {
     const graph::Variable& variable = entry.variable;
-    const bool in_best = !own_best_.empty() && graph::in_weights(variable.role);
+    const bool in_best = !local_best_.empty() && graph::in_weights(variable.role);
     const auto whole = [&](const Tensor& value, bool of_best) {
       if (variable.slice) return gather(variable, value, of_best);
       return keep ? value.clone() : Tensor();
     };
     Tensor value = whole(entry.tensor, false);
-    Tensor best_value = in_best ? whole(own_best_[next_best++], true) : Tensor();
+    Tensor best_value = in_best ? whole(local_best_[next_best++], true) : Tensor();
     if (!keep) continue;
     if (variable.role == Role::master) {
       // The weight that it belongs to was declared before.
       const At at = by_name.at(variable.slice->tensor);
       entries[at.entry].variable.type = {value.dtype(), value.shape()};
       entries[at.entry].tensor = std::move(value);
-      if (in_best) whole_best_[at.best] = std::move(best_value);
+      if (in_best) gathered_best_[at.best] = std::move(best_value);
       continue;
     }
-    by_name.emplace(variable.name, At{entries.size(), whole_best_.size()});
+    by_name.emplace(variable.name, At{entries.size(), gathered_best_.size()});
     graph::Variable full = variable;
     full.type = {value.dtype(), value.shape()};
     full.slice.reset();
     entries.push_back({std::move(full), std::move(value)});
-    if (in_best) whole_best_.push_back(std::move(best_value));
+    if (in_best) gathered_best_.push_back(std::move(best_value));
   }
-  whole_.emplace(std::move(entries));
+  gathered_.emplace(std::move(entries));
 }
 
 }  // namespace halfstep::train

@@ -1,4 +1,4 @@
-#include "report/check_parts.h"
+#include "report/check_blocks.h"
 
 #include <algorithm>
 #include <array>
@@ -32,20 +32,22 @@ Member Member::operator[](std::size_t index) const {
   return {fmt::format("{}[{}]", path_, index), found_};
 }
 
-void Member::must_agree(Number given,
-                        Number wanted,
+void Member::must_agree(Number actual,
+                        Number expected,
                         std::string_view source,
                         std::size_t terms) const {
-  must(agrees(given, wanted, terms),
+  must(agrees(actual, expected, terms),
        "is {}, {} give {}",
-       number_text(given),
+       number_text(actual),
        source,
-       number_text(wanted));
+       number_text(expected));
 }
 
-void Member::must_count(std::int64_t given, std::uint64_t wanted, std::string_view source) const {
-  const auto count = static_cast<std::int64_t>(wanted);
-  must(given == count, "is {}, {} give {}", given, source, count);
+void Member::must_count(std::int64_t actual,
+                        std::uint64_t expected,
+                        std::string_view source) const {
+  const auto count = static_cast<std::int64_t>(expected);
+  must(actual == count, "is {}, {} give {}", actual, source, count);
 }
 
 void check_exit_code(const std::string& status,

@@ -1,4 +1,4 @@
-#include "report/kernel_facts.h"
+#include "report/kernel_arithmetic.h"
 
 #include <fmt/format.h>
 

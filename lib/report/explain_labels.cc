@@ -64,7 +64,7 @@ std::string leaf(const std::string& name) {
 
 /// "kernel" of "dense_1/kernel/read-0-CastToBf16-0-AutoMixedPrecision" and "dense_1/kernel/Cast".
 std::string cast_of(const ExplainedOp& op) {
-  std::string name = op.row.name;
+  std::string name = op.info.name;
   const std::size_t inserted = name.find("-0-CastTo");
   if (inserted != std::string::npos) {
     name.erase(inserted);
@@ -74,13 +74,13 @@ std::string cast_of(const ExplainedOp& op) {
     name.erase(slash);
   }
   if (name.ends_with("/read")) name.erase(name.size() - 5);
-  if (name == op.row.layer || name.starts_with("input/")) return "input";
+  if (name == op.info.layer || name.starts_with("input/")) return "input";
   return leaf(name);
 }
 
 std::string op_name(const ExplainedOp& op) {
-  const std::string_view text = find(k_ops, op.row.type);
-  return text.empty() ? op.row.type : std::string(text);
+  const std::string_view text = find(k_ops, op.info.type);
+  return text.empty() ? op.info.type : std::string(text);
 }
 
 /// The reason for an op about which no rule decided.
@@ -93,8 +93,8 @@ std::string undecided(const Explanation& e, const ExplainedOp& op) {
 /// The matrix unit used by the libraries' matmuls on a GPU, which their entries do not name; ""
 /// otherwise.
 std::string_view gpu_unit(const Explanation& e, const ExplainedOp& op) {
-  const auto dtype = dtype_named(op.row.compute_dtype);
-  const std::string& kernel = op.row.kernel;
+  const auto dtype = dtype_named(op.info.compute_dtype);
+  const std::string& kernel = op.info.kernel;
   const bool library = kernel.starts_with("cublaslt/") || kernel.starts_with("cudnn/");
   if (!is_gpu(e.arch) || !library || !dtype) return "";
   const std::optional<MatrixUnit> unit = matrix_unit(e.arch, *dtype);
@@ -113,22 +113,22 @@ std::string short_name(const ExplainedOp& op) {
 }
 
 std::string group_name(const ExplainedOp& op) {
-  if (!op.row.layer.empty()) return op.row.layer;
-  return op.row.phase == "update" || op.row.phase == "clip" ? "optimizer" : op.row.phase;
+  if (!op.info.layer.empty()) return op.info.layer;
+  return op.info.phase == "update" || op.info.phase == "clip" ? "optimizer" : op.info.phase;
 }
 
 std::string describe(const ExplainedOp& op) {
-  if (op.row.phase == "loss") return "the loss's " + op_name(op);
-  if (op.row.layer.empty()) return fmt::format("{} ({})", op_name(op), op.row.phase);
-  if (op.row.phase != "backward") return fmt::format("{}'s {}", op.row.layer, op_name(op));
-  const std::string_view gradient = find(k_gradients, op.row.type);
-  return gradient.empty() ? fmt::format("{}'s backward {}", op.row.layer, op_name(op))
-                          : fmt::format("{}'s {}", op.row.layer, gradient);
+  if (op.info.phase == "loss") return "the loss's " + op_name(op);
+  if (op.info.layer.empty()) return fmt::format("{} ({})", op_name(op), op.info.phase);
+  if (op.info.phase != "backward") return fmt::format("{}'s {}", op.info.layer, op_name(op));
+  const std::string_view gradient = find(k_gradients, op.info.type);
+  return gradient.empty() ? fmt::format("{}'s backward {}", op.info.layer, op_name(op))
+                          : fmt::format("{}'s {}", op.info.layer, gradient);
 }
 
 std::string short_reason(const Explanation& e, const ExplainedOp& op) {
   if (op.cast) return fmt::format("moves {}", megabytes(op.cast_bytes));
-  if (op.step == "policy") return op.row.reason;
+  if (op.step == "policy") return op.info.reason;
   const std::string_view fixed = find(k_reasons, op.step);
   if (!fixed.empty()) return std::string(fixed);
   const ExplainedOp* cause = op.cause.empty() ? nullptr : e.find(op.cause);
@@ -140,7 +140,7 @@ std::string short_reason(const Explanation& e, const ExplainedOp& op) {
   if (op.step == "infer_after_allow") return "follows " + other;
   if (op.step == "clear_spread") return "joined to " + other;
   if (op.step == "none" && !other.empty()) return "reads what is denied: " + other;
-  return op.step == "none" ? undecided(e, op) : op.row.reason;
+  return op.step == "none" ? undecided(e, op) : op.info.reason;
 }
 
 std::string short_kernel(const Explanation& e, const ExplainedOp& op) {
@@ -148,9 +148,9 @@ std::string short_kernel(const Explanation& e, const ExplainedOp& op) {
     const ExplainedOp* into = e.find(op.fused_into);
     return fmt::format("in {}", into == nullptr ? leaf(op.fused_into) : op_name(*into));
   }
-  if (op.row.kernel.empty()) return "-";
+  if (op.info.kernel.empty()) return "-";
   const std::string_view unit = gpu_unit(e, op);
-  return unit.empty() ? op.row.kernel : fmt::format("{} on {}", op.row.kernel, unit);
+  return unit.empty() ? op.info.kernel : fmt::format("{} on {}", op.info.kernel, unit);
 }
 
 }  // namespace halfstep::report

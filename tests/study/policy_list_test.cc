@@ -1,4 +1,4 @@
-#include "study/policy_words.h"
+#include "study/policy_list.h"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "tiny.h"
+#include "fixture.h"
 
 namespace halfstep::study {
 namespace {
@@ -39,9 +39,9 @@ TEST_CASE("policies: words become configs") {
 }
 
 TEST_CASE("policies: spaces around words are of no account") {
-  CHECK(policy_words(" float32, mixed_float16\t,x", "--policies") ==
+  CHECK(split_policies(" float32, mixed_float16\t,x", "--policies") ==
         std::vector<std::string>{"float32", "mixed_float16", "x"});
-  CHECK_THROWS_AS(policy_words("float32, ,x", "--policies"), UserError);
+  CHECK_THROWS_AS(split_policies("float32, ,x", "--policies"), UserError);
 }
 
 TEST_CASE("policies: unknown, empty and repeated words are named") {
@@ -57,10 +57,11 @@ TEST_CASE("policies: unknown, empty and repeated words are named") {
   const auto variant = [](const std::string& word) { return [word] { tiny_variant(word); }; };
   CHECK(said(variant("mixed_flot16")).find("did you mean 'mixed_float16'") != std::string::npos);
   CHECK(said(variant("rewrite:float8")).find("unknown policy") != std::string::npos);
-  CHECK(said([] { policy_words("float32,,x", "--policies"); }).find("empty") != std::string::npos);
-  CHECK(said([] { policy_words("", "--policies"); }).find("empty") != std::string::npos);
-  CHECK(said([] { policy_words("a,b,a", "--policies"); }).find("twice") != std::string::npos);
-  CHECK(policy_words("a,b:c", "--policies") == std::vector<std::string>{"a", "b:c"});
+  CHECK(said([] { split_policies("float32,,x", "--policies"); }).find("empty") !=
+        std::string::npos);
+  CHECK(said([] { split_policies("", "--policies"); }).find("empty") != std::string::npos);
+  CHECK(said([] { split_policies("a,b,a", "--policies"); }).find("twice") != std::string::npos);
+  CHECK(split_policies("a,b:c", "--policies") == std::vector<std::string>{"a", "b:c"});
 }
 
 }  // namespace

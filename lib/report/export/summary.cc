@@ -1,4 +1,4 @@
-#include "report/export/facts.h"
+#include "report/export/summary.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,14 +7,14 @@ namespace halfstep::report {
 namespace {
 
 template <class... Args>
-void add(Facts& facts, std::string name, fmt::format_string<Args...> value, Args&&... args) {
-  facts.emplace_back(std::move(name), fmt::format(value, std::forward<Args>(args)...));
+void add(Summary& summary, std::string name, fmt::format_string<Args...> value, Args&&... args) {
+  summary.emplace_back(std::move(name), fmt::format(value, std::forward<Args>(args)...));
 }
 
 template <class Report>
-Facts common_facts(const Report& report) {
+Summary common_summary(const Report& report) {
   const Context& context = report.context;
-  return {{"status", status_words(report)},
+  return {{"status", status_text(report)},
           {"started", report.run.started_at},
           {"machine",
            fmt::format("{}, {} thread{}",
@@ -26,7 +26,7 @@ Facts common_facts(const Report& report) {
 /// "name: " of a config that has one.
 std::string name_of(const Json& resolved) {
   if (!resolved.contains("name")) return "";
-  const std::string name = word(resolved.at("name"));
+  const std::string name = to_text(resolved.at("name"));
   return name.empty() ? "" : name + ": ";
 }
 
@@ -42,15 +42,15 @@ std::string title(const BenchReport& r) { return name_of(r.config.resolved) + "b
 std::string title(const EvalReport& r) { return name_of(r.config.resolved) + "evaluation"; }
 std::string title(const Explanation& r) { return "dtypes of a training step in " + r.policy; }
 
-std::string precision_words(const PrecisionHead& precision) {
+std::string precision_text(const PrecisionHead& precision) {
   return fmt::format("{} requested, {} effective", precision.requested, precision.effective);
 }
 
-std::string precision_words(const TrainReport& report) {
-  return precision_words(report.precision) + (report.policies().size() > 1 ? " at the end" : "");
+std::string precision_text(const TrainReport& report) {
+  return precision_text(report.precision) + (report.policies().size() > 1 ? " at the end" : "");
 }
 
-std::string rewrite_words(const plan::RewriteSummary& rewrite) {
+std::string rewrite_text(const plan::RewriteSummary& rewrite) {
   return fmt::format("{} to {}: {} of {} nodes, {} casts",
                      rewrite.mode,
                      or_dash(rewrite.target),
@@ -59,50 +59,51 @@ std::string rewrite_words(const plan::RewriteSummary& rewrite) {
                      rewrite.casts_inserted);
 }
 
-std::string scale_words(const LossScale& scale) {
-  return fmt::format("{}, {} to {}", scale.mode, word(scale.initial), word(scale.final));
+std::string scale_text(const LossScale& scale) {
+  return fmt::format("{}, {} to {}", scale.mode, to_text(scale.initial), to_text(scale.final));
 }
 
-std::string first_nonfinite_words(const train::SkippedStep& skip) {
+std::string first_nonfinite_text(const train::SkippedStep& skip) {
   const auto& first = skip.first_nonfinite;
   if (!first) return "not traced";
   return fmt::format(
       "{} first in {} ({}, {})", first->kind, first->tensor, first->phase, first->dtype);
 }
 
-Facts main_facts(const CompareReport& report) { return common_facts(report); }
-Facts main_facts(const BenchReport& report) { return common_facts(report); }
+Summary summarize(const CompareReport& report) { return common_summary(report); }
+Summary summarize(const BenchReport& report) { return common_summary(report); }
 
-Facts main_facts(const TrainReport& report) {
-  Facts facts = common_facts(report);
+Summary summarize(const TrainReport& report) {
+  Summary summary = common_summary(report);
   const StepTime& time = report.step_time;
   const Steps& steps = report.steps;
-  add(facts, "precision", "{}", precision_words(report));
-  add(facts, "steps", "{} applied of {} attempted", steps.applied, steps.attempted);
-  add(facts, "training time", "{} s", word(report.run.train_seconds));
+  add(summary, "precision", "{}", precision_text(report));
+  add(summary, "steps", "{} applied of {} attempted", steps.applied, steps.attempted);
+  add(summary, "training time", "{} s", to_text(report.run.train_seconds));
   if (time.n > 0) {
     constexpr auto k_form = "{} ms median over {} steps, p95 {} ms";
-    add(facts, "step time", k_form, word(time.median), time.n, word(time.p95));
+    add(summary, "step time", k_form, to_text(time.median), time.n, to_text(time.p95));
   }
-  add(facts, "throughput", "{} samples/s", word(report.throughput.total_ips));
+  add(summary, "throughput", "{} samples/s", to_text(report.throughput.total_ips));
   if (report.loss_scale.mode != "none") {
-    add(facts, "loss scale", "{}", scale_words(report.loss_scale));
+    add(summary, "loss scale", "{}", scale_text(report.loss_scale));
   }
-  add(facts, "skipped steps", "{}", report.loss_scale.skipped_steps);
+  add(summary, "skipped steps", "{}", report.loss_scale.skipped_steps);
   if (const auto& target = report.time_to_accuracy) {
     const char* outcome = target->reached ? "reached" : "not reached";
     constexpr auto k_form = "{} {} {} after {} steps";
-    add(facts, "target", k_form, target->metric, word(target->target), outcome, target->step);
+    add(summary, "target", k_form, target->metric, to_text(target->target), outcome, target->step);
   }
-  if (!report.test) return facts;
-  for (const auto& [name, value] : *report.test) facts.push_back({"test " + name, word(value)});
-  return facts;
+  if (!report.test) return summary;
+  for (const auto& [name, value] : *report.test)
+    summary.push_back({"test " + name, to_text(value)});
+  return summary;
 }
 
-std::vector<std::string> remark_lines(const std::vector<std::string>& notes,
-                                      const std::vector<Remark>& warnings) {
+std::vector<std::string> note_lines(const std::vector<std::string>& notes,
+                                    const std::vector<WarningBlock>& warnings) {
   std::vector<std::string> lines = notes;
-  for (const Remark& warning : warnings) lines.push_back(remark_line(warning));
+  for (const WarningBlock& warning : warnings) lines.push_back(warning_line(warning));
   return lines;
 }
 
