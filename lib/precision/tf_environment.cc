@@ -88,7 +88,7 @@ std::vector<Problem> apply_tensorflow_variables(const Variables& variables,
       options.level = *level;
     } else {
       reader.warn("LEVEL",
-                  fmt::format("there is no level '{}', so it changes nothing", *text),
+                  fmt::format("unknown level '{}' is ignored", *text),
                   did_you_mean(*text, level_names()));
     }
   }
