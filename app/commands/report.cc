@@ -99,7 +99,7 @@ std::function<int()> declare_report(CLI::App& command) {
   const auto state = std::make_shared<State>();
   command.require_subcommand(1);
   CLI::App* schema_command = command.add_subcommand("schema", "JSON Schema of reports");
-  schema_command->add_option("KIND", state->kind, "train, eval, ...; all when left out");
+  schema_command->add_option("KIND", state->kind, "train, eval, ...; default: all");
   CLI::App* validate_command =
       command.add_subcommand("validate", "report every problem of reports");
   validate_command->add_option("FILE", state->paths, "reports or run directories")->required();
@@ -115,7 +115,7 @@ std::function<int()> declare_report(CLI::App& command) {
   const auto formats = mapped<std::string>(report::export_table(), &report::Exporter::name);
   export_command->add_option("--format", state->format, fmt::format("{}", fmt::join(formats, ", ")))
       ->required();
-  export_command->add_option("-o,--output", state->output, "file to write; stdout when left out");
+  export_command->add_option("-o,--output", state->output, "file to write; default: stdout");
   return [=] {
     if (export_command->parsed()) return export_as(state->path, state->format, state->output);
     if (schema_command->parsed()) return schema(state->kind);

@@ -12,7 +12,7 @@ set (`name`, see below), or `synthetic_digits`, which needs no files.
 
 ## Your own data, from the beginning
 
-This example makes a data set, trains on it, and uses the result. Every sample is a colour picture of
+This example makes a data set, trains on it, and uses the result. Every sample is a colour image of
 16 by 16 pixels that shows a disc, a square or a cross. Save as `make_shapes.py`:
 
 ```python
@@ -21,25 +21,25 @@ import numpy as np
 rng = np.random.default_rng(0)
 
 
-def pictures(count):
-    """Pictures [count, height, width, channels] and the class of each: 0 disc, 1 square, 2 cross."""
+def images(count):
+    """Images [count, height, width, channels] and the class of each: 0 disc, 1 square, 2 cross."""
     x = rng.integers(0, 100, size=(count, 16, 16, 3), dtype=np.uint8)  # noise
     y = rng.integers(0, 3, size=count)
     rows, columns = np.mgrid[0:16, 0:16]
-    for picture, label in zip(x, y):
+    for image, label in zip(x, y):
         middle = rng.integers(5, 11, size=2)
         r, c = abs(rows - middle[0]), abs(columns - middle[1])
         disc, square = r * r + c * c <= 16, (r <= 3) & (c <= 3)
         cross = ((r <= 1) & (c <= 4)) | ((c <= 1) & (r <= 4))
-        picture[[disc, square, cross][label]] = rng.integers(150, 256, size=3)
+        image[[disc, square, cross][label]] = rng.integers(150, 256, size=3)
     return x, y
 
 
-x_train, y_train = pictures(3000)
-x_test, y_test = pictures(600)
+x_train, y_train = images(3000)
+x_test, y_test = images(600)
 np.savez_compressed("shapes.npz", x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test)
 
-# One picture by itself, as a PPM file, to try `halfstep predict` on.
+# One image by itself, as a PPM file, to try `halfstep predict` on.
 with open("one.ppm", "wb") as file:
     file.write(b"P6 16 16 255\n" + x_test[0].tobytes())
 ```
@@ -110,7 +110,7 @@ class            count  accuracy  predicted as
 2                  199    0.9849      3     0   196
 ```
 
-The class of a single picture, and of every sample of an array:
+The class of a single image, and of every sample of an array:
 
 ```
 $ halfstep predict runs/shapes one.ppm
@@ -139,7 +139,7 @@ model:
 ```
 
 All have the same number of samples. In memory a sample is the values of all inputs one after the other:
-bytes where all arrays are bytes, else floats, in which the bytes of a picture take four times the memory.
+bytes where all arrays are bytes, else floats, in which the bytes of an image take four times the memory.
 Numbers that an `embedding` takes as indices are never scaled, and are at most 2^24; `data.scale` is a
 factor for the other inputs, and each is scaled and laid out by the rules of [values](#values) and
 [shapes](#shapes) for itself. `halfstep data info FILE --format npz` lists the inputs and outputs that the arrays
@@ -171,7 +171,7 @@ outputs' losses times their `loss_weights`, with penalties of weights. `predict`
 (`train-images-idx3-ubyte`, `train-labels-idx1-ubyte`, `t10k-images-idx3-ubyte`,
 `t10k-labels-idx1-ubyte`), each plain or with gzip and `.gz` after the name. The digit may be
 any from 1 to 4, such as `idx4` for images with channels, and the mark before `idx` a dot; the rest is
-fixed, whatever the type of the elements. Without a test set the last two are left out. Elements may be
+fixed, whatever the type of the elements. Without a test set the last two are omitted. Elements may be
 uint8, int8, int16, int32, float32 or float64. This writes the data of the example so; save it as
 `write_idx.py`:
 
@@ -220,10 +220,10 @@ mixed_bfloat16        215 steps    0.8669 ms/step (median)  test_accuracy 0.9867
 report: runs/shapes_idx/report.json
 ```
 
-## A folder of pictures
+## A folder of images
 
-`format: image_folder` with `path` naming a folder that has one sub-folder of pictures per class. This
-writes 900 pictures of the example as files; save it as `write_pictures.py`:
+`format: image_folder` with `path` naming a folder that has one sub-folder of images per class. This
+writes 900 images of the example as files; save it as `write_images.py`:
 
 ```python
 import os
@@ -231,31 +231,31 @@ import os
 import numpy as np
 
 with np.load("shapes.npz") as arrays:
-    pictures, labels = arrays["x_train"][:900], arrays["y_train"]
-for number, (picture, label) in enumerate(zip(pictures, labels)):
-    folder = "pictures/" + ["disc", "square", "cross"][label]
+    images, labels = arrays["x_train"][:900], arrays["y_train"]
+for number, (image, label) in enumerate(zip(images, labels)):
+    folder = "images/" + ["disc", "square", "cross"][label]
     os.makedirs(folder, exist_ok=True)
     with open(f"{folder}/{number:03}.ppm", "wb") as file:
-        file.write(b"P6 16 16 255\n" + picture.tobytes())
+        file.write(b"P6 16 16 255\n" + image.tobytes())
 ```
 
 ```
-$ python3 write_pictures.py
-$ halfstep data info pictures --format image_folder
+$ python3 write_images.py
+$ halfstep data info images --format image_folder
 image_folder: 900 training and 0 test images of [16, 16, 3] uint8, 3 classes
-from pictures
+from images
 stored as nhwc
 classes: cross, disc, square
   06dda7016ebf3c98c2964efcb63bc6fdb414730b00aa861514143e98305d1254  of 900 files, one after the other
 ```
 
-`--sheet sheet.png` writes a picture of the first pictures of each class, a class a line, which shows whether
+`--sheet sheet.png` writes an image of the first images of each class, a class a line, which shows whether
 labels and axes are as they should be.
 
 The names of the sub-folders, sorted, are the classes 0, 1, ...; `eval`, `predict` and reports show them:
 
 ```
-$ halfstep train shapes.yaml --set data.format=image_folder --set data.path=pictures --set data.test_split=0.2 --batch-size 16 --epochs 8 --run-dir runs/pictures
+$ halfstep train shapes.yaml --set data.format=image_folder --set data.path=images --set data.test_split=0.2 --batch-size 16 --epochs 8 --run-dir runs/images
 device: cpu (no NVIDIA driver)
 epoch 1/8  41 steps  0.0 s  0.52 ms/step  30496 samples/s  loss 1.0923  accuracy 0.3565  val_loss 1.0538  val_accuracy 0.4722  ETA 0:00
 epoch 2/8  41 steps  0.0 s  0.41 ms/step  38850 samples/s  loss 1.0410  accuracy 0.5108  val_loss 1.0048  val_accuracy 0.5833  ETA 0:00
@@ -266,8 +266,8 @@ epoch 6/8  41 steps  0.0 s  0.97 ms/step  16355 samples/s  loss 0.4801  accuracy
 epoch 7/8  41 steps  0.0 s  0.62 ms/step  25515 samples/s  loss 0.3423  accuracy 0.9321  val_loss 0.3015  val_accuracy 0.9583  ETA 0:00
 epoch 8/8  41 steps  0.0 s  0.41 ms/step  38796 samples/s  loss 0.2284  accuracy 0.9784  val_loss 0.2029  val_accuracy 0.9861
 mixed_bfloat16        328 steps    0.2813 ms/step (median)  test_accuracy 0.9722  test_loss 0.2218
-report: runs/pictures/report.json
-$ halfstep eval runs/pictures
+report: runs/images/report.json
+$ halfstep eval runs/images
 accuracy     0.9722
 loss         0.2218
 
@@ -275,35 +275,35 @@ class            count  accuracy  predicted as
 cross               59    0.9831     58     0     1
 disc                61    0.9344      0    57     4
 square              60    1.0000      0     0    60
-$ halfstep predict runs/pictures pictures/disc | head -n 3
-     0  class   1  disc         probability 0.8258  pictures/disc/006.ppm
-     1  class   1  disc         probability 0.8529  pictures/disc/009.ppm
-     2  class   1  disc         probability 0.8039  pictures/disc/010.ppm
+$ halfstep predict runs/images images/disc | head -n 3
+     0  class   1  disc         probability 0.8258  images/disc/006.ppm
+     1  class   1  disc         probability 0.8529  images/disc/009.ppm
+     2  class   1  disc         probability 0.8039  images/disc/010.ppm
 ```
 
-Pictures are JPEG files (grey or colour), PNG files (grey, RGB or palette; 16 bits are rounded to 8), BMP files
-(without compression), and PGM and PPM files. An alpha channel is left out where all of the picture is opaque;
+Images are JPEG files (grey or colour), PNG files (grey, RGB or palette; 16 bits are rounded to 8), BMP files
+(without compression), and PGM and PPM files. An alpha channel is left out where all of the image is opaque;
 transparent pixels are an error. A rotation that a camera noted in the file is not applied.
 
 - Splits: where the folder has the sub-folders `train` and `test`, which have one sub-folder per class
   themselves, these are the splits. Otherwise `data.test_split` of each class becomes the test set,
-  chosen by `data.split_seed`, and without it there is none. The training pictures are in an order drawn
+  chosen by `data.split_seed`, and without it there is none. The training images are in an order drawn
   from `data.split_seed`, so that `data.validation_split`, the end of them, has all classes.
-- Size: all pictures have that of `model.input`, or the one in `data.image_size`. Another size is an
-  error that names the file, unless `data.resize: bilinear` has pictures stretched or shrunk to it, each
+- Size: all images have that of `model.input`, or the one in `data.image_size`. Another size is an
+  error that names the file, unless `data.resize: bilinear` has images stretched or shrunk to it, each
   side by itself, or `data.resize: crop` cuts them to its proportions around their centre before, so that
   nothing is distorted.
-- Channels: all pictures have those of `model.input`, unless `data.channels` is 1 (grey) or 3 (RGB), to
+- Channels: all images have those of `model.input`, unless `data.channels` is 1 (grey) or 3 (RGB), to
   which they are converted then.
-- A file that is no picture, a class without pictures, and a folder within a class are errors. With
-  `data.on_bad_sample: skip` files that cannot be decoded are left out, and a warning counts and names them. Files and
-  folders whose names begin with a dot are left out anyway.
+- A file that is no image, a class without images, and a folder within a class are errors. With
+  `data.on_bad_sample: skip` files that cannot be decoded are skipped, and a warning counts and names them. Files and
+  folders whose names begin with a dot are always ignored.
 
-All pictures are read when a run begins and are kept as bytes. `predict` treats pictures as training did,
-and leaves out those of a folder that cannot be decoded if training did. Where training met no other size,
-`predict ... --set data.resize=crop` brings pictures to that of the model. It reads the same files, IDX, NPY and
+All images are read when a run begins and are kept as bytes. `predict` treats images as training did,
+and skips those of a folder that cannot be decoded if training did. Where training met no other size,
+`predict ... --set data.resize=crop` brings images to that of the model. It reads the same files, IDX, NPY and
 NPZ files (their array `x`, `images`, `x_test` or `test_images`, or the only one), after training on CIFAR files of
-that format, and folders of pictures. After training on other formats it does not resize: pictures have the size and
+that format, and folders of images. After training on other formats it does not resize: images have the size and
 the channels that the model was trained on.
 
 )";
@@ -315,13 +315,13 @@ The first axis of every array counts samples. What is left is one sample:
 
 | array | sample | `model.input` |
 |---|---|---|
-| [N, height, width, channels] | colour picture | [height, width, channels] |
-| [N, height, width] | grey picture | [height, width, 1] |
+| [N, height, width, channels] | colour image | [height, width, channels] |
+| [N, height, width] | grey image | [height, width, 1] |
 | [N, values] | vector | [values] |
 | [N] | single number | [1] |
 
 Samples with as many values as `model.input` are reshaped to it, in the order of their elements: a
-picture may go into `input: [768]`. halfstep computes on [height, width, channels] (NHWC). Arrays of
+image may go into `input: [768]`. halfstep computes on [height, width, channels] (NHWC). Arrays of
 [N, channels, height, width] (NCHW), as PyTorch has them, are transposed on load: `data.layout: nchw`
 says so, and it is inferred where only one order fits `model.input`. Flat arrays of 768 values go into
 `input: [16, 16, 3]` with `data.layout` saying in which order they are. `halfstep data info FILE
@@ -342,23 +342,23 @@ The loss follows from what the labels are, and the last layer from both:
 | yes or no, as -1 and 1 | integers [N] | `hinge` | dense of 1 |
 | yes or no for each pixel | numbers [N, height, width] | `binary_crossentropy` | an output [height, width, 1], sigmoid |
 | real values | floats or integers, [N] or [N, k] | `mean_squared_error` | dense of 1 or k |
-| real values at each position, a picture | floats [N, height, width, channels] | `mean_squared_error` | an output of that shape |
+| real values at each position, an image | floats [N, height, width, channels] | `mean_squared_error` | an output of that shape |
 | the samples themselves | none; `data.labels: samples` | `mean_squared_error`, or `binary_crossentropy` behind a sigmoid | an output in the shape of a sample |
 
 Class numbers begin at 0. Labels of no class, such as 255 for the border of an object or 0 for padding, are left
 out of loss and metrics by `loss: {type: sparse_categorical_crossentropy, ignore_class: 255}`. With labels at each position loss and metrics are means over samples and positions,
 and `predict` gives the class, or the value, of each position; `--output FILE.npz` keeps them as an array.
-Pictures as labels are transposed where the layout of the output's shape is another than theirs, and are not
+Images as labels are transposed where the layout of the output's shape is another than theirs, and are not
 scaled: bytes from 0 to 255 are divided by 255 before, for a model that gives 0 to 1. With
 `data.labels: samples` an autoencoder learns to give its input,
-each value times `data.scale`, in any data set or folder of pictures. Without the softmax or sigmoid the model
+each value times `data.scale`, in any data set or folder of images. Without the softmax or sigmoid the model
 gives scores; the loss then takes `from_logits: true`. A label that the model has no output for, and another
 count of labels than of samples, are errors that name the file. The metric is `accuracy`, for
 `mean_squared_error` it is `mean_absolute_error`; `metrics` asks for others.
 Arrays of your own have class numbers; `data.class_names: [disc, square, cross]` gives the classes
 names, by label, which `eval`, `predict` and reports show; those of several outputs are in a map,
 `data.class_names: {kind: [cat, dog]}`. A class without a sample may have a name. The known data sets and the
-folders of pictures have names already, and the classes of a CSV are the values of its target. The names of a
+folders of images have names already, and the classes of a CSV are the values of its target. The names of a
 run are kept with it. `training.class_weight: {square: 2}` weighs the losses of a class by its name, or by its
 number where no class has that name.
 
@@ -390,7 +390,7 @@ beginning of the split, so that the accuracy is that of its streams.
 ## Keeping track
 
 `halfstep data info PATH` shows the contents of a file or folder, and finds the format by names: `.npz`, `.csv`,
-`.tsv` and `.txt`, folders with the files of IDX or CIFAR, and folders of folders with pictures, which it brings to
+`.tsv` and `.txt`, folders with the files of IDX or CIFAR, and folders of folders with images, which it brings to
 the size of the first one, whatever theirs are. `data.sha256` in the config makes a run refuse a file that changed;
 `halfstep data info` prints the sum. A run directory knows its data: `eval` and `predict` find it again as long as
 the file is where it was.)";

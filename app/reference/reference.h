@@ -81,7 +81,7 @@ std::vector<std::string> reference_names(const std::vector<Topic>& topics);
 // Parts of reference_topics().
 
 /// Replaces the type of registry fields by the registry's name and values. The fields below a
-/// regularizer are left out, because it has an entry of its own.
+/// regularizer are omitted, because it has an entry of its own.
 std::vector<config::FieldDoc> shown(std::vector<config::FieldDoc> fields);
 
 /// The same for the fields that `visit` declares.

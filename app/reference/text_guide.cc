@@ -193,7 +193,7 @@ $ halfstep predict runs/reviews new_reviews.csv
   [a table](#a-table).
 - `tokens` and the vocabulary are those of [a text](#a-text), learned from the rows that are trained on; punctuation
   is not removed. `lowercase: true` reads A to Z as a to z.
-- Of longer texts the end is left out; training says of how many.
+- Longer texts are truncated; training reports how many.
 
 )";
 

@@ -22,7 +22,7 @@ struct TrainedOutput {
 
 /// The outputs in the order of the model. Errors, in `diagnostics`: names in `loss`, `loss_weights`
 /// and `data.class_names` that are no outputs, class names of several outputs without theirs,
-/// outputs that `loss` leaves out, no loss of any output, weights of losses that are not there, and
+/// outputs that `loss` omits, no loss of any output, weights of losses that are not there, and
 /// outputs whose metrics would have names of others.
 std::vector<TrainedOutput> trained_outputs(const RunSpec& spec, Diagnostics& diagnostics);
 

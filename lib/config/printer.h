@@ -11,7 +11,7 @@ namespace halfstep::config {
 /// The value of a field.
 Node value_node(FieldRef field);
 
-/// The fields that `visit` declares; null nodes are left out. With `defaults` (a printed fresh
+/// The fields that `visit` declares; null nodes are omitted. With `defaults` (a printed fresh
 /// struct), so are the values that equal theirs, unless they are required. Errors: InternalError
 /// where `visit` leaves a section open.
 Node print_fields(const std::function<void(Fields& f)>& visit, const Node* defaults);

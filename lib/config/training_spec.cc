@@ -140,7 +140,7 @@ void TrainingSpec::fields(Fields& f) {
       reset_states,
       {.doc =
            "Whether the states of stateful layers are 0 at the beginning of each epoch, as where "
-           "Keras's reset_states() is called there; false: they go on from the epoch before."});
+           "Keras's reset_states() is called there; false: they are kept."});
   f.section(
       "checkpoint_every",
       checkpoint_every,
@@ -154,7 +154,7 @@ void TrainingSpec::fields(Fields& f) {
        .min = 1});
   f.field("deterministic",
           deterministic,
-          {.doc = "Whether CUDA kernels whose results vary from run to run are left out. The CPU's "
+          {.doc = "Whether CUDA kernels whose results vary from run to run are avoided. The CPU's "
                   "kernels give the same bits in every run with the same number of threads on the "
                   "same instruction set."});
   f.section("early_stopping",

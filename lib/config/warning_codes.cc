@@ -48,7 +48,7 @@ constexpr std::array k_codes{
                 "Leave the config out to use that of the run."},
     WarningCode{k_fallback_used,
                 "A device or an arithmetic that was asked for cannot be had here, and "
-                "--allow-fallback lets the run go on with another; the report names both.",
+                "--allow-fallback lets the run continue with another; the report names both.",
                 "Use a machine that has it, or ask for what is used."},
     WarningCode{k_many_threads,
                 "There are more threads than processors, so that they wait for each other.",

@@ -24,7 +24,7 @@ struct Where {
   bool operator==(const Where&) const = default;
 };
 
-/// Formats `file:line:column: path`; absent parts are left out.
+/// Formats `file:line:column: path`; absent parts are omitted.
 std::string to_string(const Where& where);
 
 /// The category of a user error; its value is the exit code of the process.

@@ -22,7 +22,7 @@ std::vector<std::vector<std::int64_t>> lines_of(const Split& split, std::int64_t
   std::vector<std::vector<std::int64_t>> lines(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < split.samples(); ++i) {
     const std::int64_t at = by_class ? split.labels.as<std::int32_t>()[i] : i / k_across;
-    if (at < 0 || at >= count) continue;  // such as a label that the loss leaves out
+    if (at < 0 || at >= count) continue;  // such as a label that the loss ignores
     std::vector<std::int64_t>& line = lines[static_cast<std::size_t>(at)];
     if (std::ssize(line) < k_across) line.push_back(i);
   }

@@ -85,7 +85,7 @@ constexpr std::array k_passes{
          .exact = false},
     Pass{.name = "prune",
          .run = [](const Graph& g, const passes::Target&) { return passes::prune(g); },
-         .reason = "leaves out nodes that neither a fetch nor an update needs"},
+         .reason = "removes nodes that neither a fetch nor an update needs"},
     Pass{.name = "fuse_attention",
          .run = passes::fuse_attention,
          .reason =

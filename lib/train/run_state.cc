@@ -92,7 +92,7 @@ Segment segment_of(const Session& session, const TrainOptions& options, const Pr
   return segment;
 }
 
-/// Checks that the run can go on in this process; warns of another machine.
+/// Checks that the run can continue in this process; warns of another machine.
 void compare_segments(const Segment& before,
                       const Segment& now,
                       const Session& session,

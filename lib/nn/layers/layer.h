@@ -80,7 +80,7 @@ class LayerContext {
   BatchShare share = 0;           ///< the samples, among those of other ranks
   bool sync_batch_norm = false;   ///< moments of batches are those of all ranks
   bool has_masters = false;       ///< weights are copies of masters that the ranks divide
-  bool keeps_states = false;      ///< stateful layers go on from the batch before
+  bool keeps_states = false;      ///< stateful layers keep the states of the last batch
   std::span<const graph::Value> masks = {};  ///< of the inputs; not valid where there is none
   graph::Value mask = {};                    ///< of output 0
   std::vector<LayerOutput> further = {};     ///< outputs 1, 2, ...

@@ -43,7 +43,7 @@ struct LayerCommon {
   std::optional<RegularizerSpec> activity_regularizer;
   std::vector<std::string> from;
 
-  /// All of them; settings() leaves out name, type and from.
+  /// All of them; settings() omits name, type and from.
   void fields(config::Fields& f);
   void settings(config::Fields& f);
 };

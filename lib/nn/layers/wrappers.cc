@@ -167,7 +167,7 @@ struct Bidirectional {
       (forwards ? back : y) = reversed(b, forwards ? back : y);
       c.mask = c.mask_of(0);
     }
-    // As in Keras, an output is 0 at the steps that are left out.
+    // As in Keras, an output is 0 at masked steps.
     const auto with_zeros = [&](Value sequence) {
       if (!c.mask.valid()) return sequence;
       return b.add("SelectV2", {c.spread(c.mask, 3), sequence, b.scalar(b.dtype(y), 0)});
@@ -189,7 +189,7 @@ struct Bidirectional {
     }
   }
 
-  /// Reads the inner layer. A layer that is not recurrent is reported and left out.
+  /// Reads the inner layer. A layer that is not recurrent is reported and skipped.
   static Inner read_recurrent(const config::Typed& typed, Diagnostics& diagnostics) {
     Inner inner = Inner::read(typed, diagnostics);
     if (inner.layer == nullptr || inner.layer->recurrence()) return inner;

@@ -56,7 +56,7 @@ class Loss {
   virtual bool may_take_logits() const { return false; }
   /// True when predictions must be probabilities; false for scores, and for real values.
   virtual bool takes_probabilities() const = 0;
-  /// Labels of this number are left out of loss and metrics; build() gets class 0 instead.
+  /// Labels of this number are excluded from loss and metrics; build() gets class 0 instead.
   virtual std::optional<std::int64_t> ignored_class() const { return std::nullopt; }
 };
 

@@ -21,7 +21,7 @@ std::string framed(std::string_view data);
 /// version; for each interval of the step history step/loss, the metrics (step/accuracy),
 /// step/learning_rate, step/loss_scale and step/skipped, at the interval's end; step/loss_scale at
 /// every change in between; one event per epoch with all values of the history (train/loss,
-/// val/loss, ...); at the end the test metrics. Unknown values are left out, and in a running run
+/// val/loss, ...); at the end the test metrics. Unknown values are omitted, and in a running run
 /// the incomplete interval: existing records do not change until the interval doubles.
 std::vector<std::string> event_records(const TrainReport& report);
 

@@ -152,7 +152,7 @@ class ByImages final : public Launch {
   std::int64_t first_chunk(std::int64_t part) const { return split_.chunks * part / split_.parts; }
 
   /// Each part begins with chunks of its own, the images that its thread has in its caches from the
-  /// op before, and goes on with those that other parts have not begun.
+  /// op before, and continues with those that other parts have not begun.
   void run_all_chunks(const Args& args) {
     for (std::int64_t part = 0; part < split_.parts; ++part) {
       next_[static_cast<std::size_t>(part)].store(first_chunk(part), std::memory_order_relaxed);
