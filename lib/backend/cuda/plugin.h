@@ -36,8 +36,7 @@ struct GpuInfo {
 struct DeviceProbe {
   std::optional<Unavailable> unavailable;  ///< set when no device can be opened
   std::string driver;                      ///< highest CUDA version that the driver supports
-  std::string runtime, cublas, cudnn;
-  std::string nccl;  ///< "2.28.9"; "" where the loader finds none
+  std::string runtime, cublas, cudnn, nccl;
   std::vector<GpuInfo> devices;
 };
 

@@ -33,26 +33,27 @@ GpuInfo facts() {
 
 using Clock = std::chrono::steady_clock;
 
+/// It may be destroyed before the queue has passed it, like CUDA's.
 class EmulatedEvent final : public StreamEvent {
  public:
   explicit EmulatedEvent(Queue& queue) : queue_(queue) {}
   void record() override {
-    passed_ = false;
-    queue_.push([this] {
-      moment_ = Clock::now();
-      passed_ = true;
-    });
+    state_->passed = false;
+    queue_.push([state = state_] { *state = {.passed = true, .time = Clock::now()}; });
   }
-  void wait() override { queue_.drain(passed_); }
+  void wait() override { queue_.drain(state_->passed); }
   double seconds_since(const Event& begin) const override {
     const auto& other = dynamic_cast<const EmulatedEvent&>(begin);
-    return std::chrono::duration<double>(moment_ - other.moment_).count();
+    return std::chrono::duration<double>(state_->time - other.state_->time).count();
   }
 
  private:
+  struct State {
+    bool passed = true;
+    Clock::time_point time = {};
+  };
   Queue& queue_;
-  bool passed_ = true;
-  Clock::time_point moment_;
+  std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 class EmulatedGraph final : public CapturedGraph {
