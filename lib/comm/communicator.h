@@ -24,7 +24,7 @@ class RankLost : public UserError {
  public:
   RankLost(std::vector<int> ranks, const std::string& message, const std::string& hint);
 
-  /// The ranks known to be lost; empty where they cannot be told from ranks that wait.
+  /// The ranks known to be lost; empty if they cannot be distinguished from waiting ranks.
   const std::vector<int>& ranks() const { return ranks_; }
   bool has(int rank) const;
   /// The lowest rank that is not known to be lost.
