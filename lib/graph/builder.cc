@@ -99,7 +99,7 @@ OpInstance describe(const OpTable& ops,
   node.def = op;
   node.attrs = std::move(attrs);
   const std::optional<std::vector<DType>> dtypes = output_dtypes(*op, node.attrs);
-  require(dtypes.has_value(), "{}: output types cannot be told", op_name);
+  require(dtypes.has_value(), "{}: output types cannot be inferred", op_name);
   InferContext context{node, std::move(inputs)};
   const std::vector<Shape> shapes = op->infer(context);
   require(shapes.size() == dtypes->size(),

@@ -123,7 +123,7 @@ std::vector<Shape> infer_reshape(const InferContext& c) {
     }
   }
   if (open != nullptr && known > 0) *open = x.elements() / known;
-  check(c, open == nullptr || *open >= 0, "the open extent cannot be told", given);
+  check(c, open == nullptr || *open >= 0, "the open extent cannot be inferred", given);
   const Shape shape(dims);
   check(c, shape.elements() == x.elements(), "the number of elements must stay", given);
   return {shape};
