@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view k_path_examples = "training.epochs and model.layers[0].units are";
 
 /// Two mutually exclusive forms in the map at `path`.
-struct Rivals {
+struct ExclusiveKeys {
   std::string_view path;
   std::array<std::string_view, 4> one;
   std::array<std::string_view, 4> other;
@@ -25,20 +25,20 @@ struct Rivals {
   std::array<std::string_view, 9> with_other;
 };
 
-constexpr std::array k_rivals{
-    Rivals{"data",
-           {"name"},
-           {"format", "path", "sha256", "table"},
-           {"layout",
-            "text",
-            "test_split",
-            "split_seed",
-            "image_size",
-            "channels",
-            "resize",
-            "on_bad_sample",
-            "sample_weight"}},
-    Rivals{"model", {"input", "layers"}, {"inputs", "blocks", "nodes", "outputs"}, {}},
+constexpr std::array k_exclusive_keys{
+    ExclusiveKeys{"data",
+                  {"name"},
+                  {"format", "path", "sha256", "table"},
+                  {"layout",
+                   "text",
+                   "test_split",
+                   "split_seed",
+                   "image_size",
+                   "channels",
+                   "resize",
+                   "on_bad_sample",
+                   "sample_weight"}},
+    ExclusiveKeys{"model", {"input", "layers"}, {"inputs", "blocks", "nodes", "outputs"}, {}},
 };
 
 bool has_any(const Node& map, std::span<const std::string_view> keys) {
@@ -54,26 +54,25 @@ void erase(Node& map, std::span<const std::string_view> keys) {
 }
 
 /// Removes from `base` the keys that exclude those of the later `over`.
-void drop_rivals(Node& base, const Node& over, std::string_view path) {
-  for (const Rivals& rivals : k_rivals) {
-    if (rivals.path != path) continue;
-    const bool one = has_any(over, rivals.one);
-    const bool other = has_any(over, rivals.other);
+void drop_excluded(Node& base, const Node& over, std::string_view path) {
+  for (const ExclusiveKeys& keys : k_exclusive_keys) {
+    if (keys.path != path) continue;
+    const bool one = has_any(over, keys.one);
+    const bool other = has_any(over, keys.other);
     if (one && !other) {
-      erase(base, rivals.other);
-      erase(base, rivals.with_other);
+      erase(base, keys.other);
+      erase(base, keys.with_other);
     }
-    if (other && !one) erase(base, rivals.one);
+    if (other && !one) erase(base, keys.one);
   }
 }
 
 /// Whether `key` of the map at `path` was removed because the map uses the other form.
 bool is_superseded(const Node& map, std::string_view key, std::string_view path) {
-  return std::ranges::any_of(k_rivals, [&](const Rivals& rivals) {
-    return rivals.path == path &&
-           ((contains(rivals.one, key) && has_any(map, rivals.other)) ||
-            ((contains(rivals.other, key) || contains(rivals.with_other, key)) &&
-             has_any(map, rivals.one)));
+  return std::ranges::any_of(k_exclusive_keys, [&](const ExclusiveKeys& keys) {
+    return keys.path == path && ((contains(keys.one, key) && has_any(map, keys.other)) ||
+                                 ((contains(keys.other, key) || contains(keys.with_other, key)) &&
+                                  has_any(map, keys.one)));
   });
 }
 
@@ -94,7 +93,7 @@ void overlay_at(Node& base, Node over, const std::string& path) {
     base = std::move(over);
     return;
   }
-  drop_rivals(base, over, path);
+  drop_excluded(base, over, path);
   for (Node::Entry& entry : over.entries) {
     if (Node* value = base.find(entry.key)) {
       overlay_at(*value, std::move(entry.value), key_path(path, entry.key));
@@ -257,7 +256,7 @@ void apply(Node& config, const Override& change, Diagnostics& diagnostics) {
   const std::string parent_path = walk.path();
   if (!walk.open(steps->back())) return;
   if (value) {
-    drop_rivals(*parent, Node::map({{steps->back().key, {}, *value}}), parent_path);
+    drop_excluded(*parent, Node::map({{steps->back().key, {}, *value}}), parent_path);
   }
   if (!walk.step(steps->back())) return;
   if (!value) {

@@ -133,19 +133,19 @@ class Inference {
     int first = k_no_slot;
     int size = 0;
   };
-  struct Facts {
+  struct NodeInfo {
     std::vector<PortType> in;
     std::vector<PortType> out;
     std::vector<std::optional<DType>> asked;  ///< outputs of an op without def
     std::vector<SlotRange> slots;
   };
 
-  Facts& facts(int id) { return nodes_[static_cast<std::size_t>(id)]; }
+  NodeInfo& facts(int id) { return nodes_[static_cast<std::size_t>(id)]; }
   Slot& slot(int index) { return slots_[static_cast<std::size_t>(index)]; }
 
   void open(int id, int used) {
     Node& node = graph_.node(id);
-    Facts& f = facts(id);
+    NodeInfo& f = facts(id);
     if (!take_ports(node, used)) used = 1;
     if (node.def == nullptr) {
       open_unknown(node, f, used);
@@ -200,7 +200,7 @@ class Inference {
   }
 
   /// A function may declare its output types by an attribute Tout.
-  void open_unknown(const Node& node, Facts& f, int used) {
+  void open_unknown(const Node& node, NodeInfo& f, int used) {
     f.asked.resize(static_cast<std::size_t>(std::max(1, used)));
     const AttrValue* given = node.attrs.find("Tout");
     const auto* dtypes = given != nullptr ? std::get_if<std::vector<DType>>(given) : nullptr;
@@ -256,7 +256,7 @@ class Inference {
   /// The dtype of a value that no slot types; nothing when an attribute for it is missing.
   std::optional<DType> known_dtype(Value value) {
     const auto port = static_cast<std::size_t>(value.port);
-    const Facts& f = facts(value.node);
+    const NodeInfo& f = facts(value.node);
     const Node& node = graph_.node(value.node);
     if (node.def == nullptr) {
       return port < f.asked.size() ? f.asked[port].value_or(DType::float32) : DType::float32;
@@ -311,7 +311,7 @@ class Inference {
   void write_back() {
     for (int id = 0; id < graph_.size(); ++id) {
       Node& node = graph_.node(id);
-      const Facts& f = facts(id);
+      const NodeInfo& f = facts(id);
       for (const SlotRange& range : f.slots) {
         if (!range.attr->is_list) {
           node.attrs.set(range.attr->name, *slot(range.first).dtype);
@@ -334,7 +334,7 @@ class Inference {
 
   Graph& graph_;
   Diagnostics& diagnostics_;
-  std::vector<Facts> nodes_;
+  std::vector<NodeInfo> nodes_;
   std::vector<Slot> slots_;
   std::vector<std::vector<int>> followers_;  ///< of each slot: slots with an input that it types
   std::set<int> partly_known_;               ///< slots with an input whose dtype is known
