@@ -32,8 +32,8 @@ TEST_CASE("data page: its worked example runs, and learns") {
   write_text(directory.path() / "make_shapes.py", block(page, "python"));
   write_text(directory.path() / "write_idx.py",
              block(page.substr(page.find("## IDX files")), "python"));
-  write_text(directory.path() / "write_pictures.py",
-             block(page.substr(page.find("## A folder of pictures")), "python"));
+  write_text(directory.path() / "write_images.py",
+             block(page.substr(page.find("## A folder of images")), "python"));
   const std::string table = page.substr(page.find("## A table"));
   write_text(directory.path() / "write_flats.py", block(table, "python"));
   write_text(directory.path() / "shapes.yaml", block(page, "yaml"));
