@@ -1,6 +1,7 @@
 #include "core/system.h"
 
 #include <fmt/chrono.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
@@ -13,6 +14,7 @@
 #include <fstream>
 #include <limits>
 #include <sstream>
+#include <thread>
 
 #include "core/cgroup.h"
 
@@ -31,6 +33,31 @@ std::uint64_t machine_available() {
     if (in >> key >> kilobytes && key == "MemAvailable:") return kilobytes * 1024;
   }
   return k_unlimited;
+}
+
+/// Seconds that the processors which this process may use have been busy since the system started;
+/// nothing where /proc/stat does not tell.
+std::optional<double> busy_seconds() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return std::nullopt;
+  std::ifstream file("/proc/stat");
+  std::string line;
+  double busy = 0, all = 0;
+  while (std::getline(file, line) && line.starts_with("cpu")) {
+    // The first line, without a number, is the sum.
+    unsigned processor = 0;
+    std::istringstream in(line.substr(3));
+    if (line[3] == ' ' || !(in >> processor) || !CPU_ISSET(processor, &allowed)) continue;
+    // user, nice, system, idle, iowait, irq, softirq, steal
+    double ticks = 0;
+    for (int column = 0; column < 8 && in >> ticks; ++column) {
+      all += ticks;
+      if (column != 3 && column != 4) busy += ticks;
+    }
+  }
+  if (all == 0) return std::nullopt;
+  return busy / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 }  // namespace
@@ -72,6 +99,18 @@ std::array<double, 3> load_average() {
   std::array<double, 3> load{};
   if (getloadavg(load.data(), 3) != 3) load = {};
   return load;
+}
+
+std::optional<double> busy_processors(double seconds) {
+  const std::clock_t own = std::clock();
+  const auto start = std::chrono::steady_clock::now();
+  const std::optional<double> before = busy_seconds();
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  const std::optional<double> after = busy_seconds();
+  if (!before || !after) return std::nullopt;
+  const double own_seconds = static_cast<double>(std::clock() - own) / CLOCKS_PER_SEC;
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+  return std::max(0.0, (*after - *before - own_seconds) / passed.count());
 }
 
 std::string executable_path() {

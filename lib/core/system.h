@@ -27,6 +27,9 @@ std::string host_name();
 std::string cpu_model();
 /// 1, 5 and 15 minute load averages; zeros when unknown.
 std::array<double, 3> load_average();
+/// The number of processors, on average over the next `seconds`, that run other processes, of those
+/// that this process may use; nothing where the system does not tell. Blocks for `seconds`.
+std::optional<double> busy_processors(double seconds);
 /// Path of the running program.
 std::string executable_path();
 /// UTC as 2026-01-31T12:00:00Z, of now.

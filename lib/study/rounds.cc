@@ -14,15 +14,17 @@ namespace halfstep::study {
 namespace {
 
 std::string load_note_for(int threads) {
-  const double load = load_average()[0];
+  // Not the load average, which remembers the compilation that may have come just before.
+  constexpr double k_seconds = 0.2;
+  const double busy = busy_processors(k_seconds).value_or(0);
   const int processors = std::max(1, available_processors());
   // One busy process on many processors does no harm; it matters when no processor is left for our
   // threads.
-  if (load + threads < processors + 0.5 || load < 0.5) return "";
+  if (busy + threads < processors + 0.5 || busy < 0.5) return "";
   return fmt::format(
-      "the machine was already busy: load average {:.1f} on {} processors, {} thread{} asked for; "
-      "times and ratios are noisy",
-      load,
+      "the machine was already busy: other processes used {:.1f} of {} processors, {} thread{} "
+      "asked for; times and ratios are noisy",
+      busy,
       processors,
       threads,
       threads == 1 ? "" : "s");
