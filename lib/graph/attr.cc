@@ -53,5 +53,6 @@ template const Shape& Attrs::get(std::string_view) const;
 template const std::vector<std::int64_t>& Attrs::get(std::string_view) const;
 template const std::vector<double>& Attrs::get(std::string_view) const;
 template const std::vector<DType>& Attrs::get(std::string_view) const;
+template const ElementwiseBody& Attrs::get(std::string_view) const;
 
 }  // namespace halfstep::graph

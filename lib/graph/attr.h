@@ -10,6 +10,7 @@
 
 #include "core/dtype.h"
 #include "core/shape.h"
+#include "graph/elementwise_body.h"
 
 namespace halfstep::graph {
 
@@ -21,7 +22,8 @@ using AttrValue = std::variant<bool,
                                Shape,
                                std::vector<std::int64_t>,
                                std::vector<double>,
-                               std::vector<DType>>;
+                               std::vector<DType>,
+                               ElementwiseBody>;
 
 class Attrs {
  public:

@@ -181,6 +181,8 @@ void plain_attr(Scanner& in, const std::string& name, OpDef& op) {
   } else if (in.take("string")) {
     attr.kind = AttrKind::text;
     if (in.take("=")) attr.default_value = in.quoted();
+  } else if (in.take("elementwise")) {
+    attr.kind = AttrKind::elementwise;
   } else {
     in.expect("shape");
     attr.kind = AttrKind::shape;

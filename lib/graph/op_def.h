@@ -66,7 +66,7 @@ struct Port {
   bool ref = false;
 };
 
-enum class AttrKind { boolean, integer, real, text, shape, integers, reals };
+enum class AttrKind { boolean, integer, real, text, shape, integers, reals, elementwise };
 
 /// An attribute that is not a type.
 struct AttrDef {

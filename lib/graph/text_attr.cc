@@ -76,6 +76,8 @@ std::optional<AttrValue> read_kind(const RawValue& raw, AttrKind kind) {
       return as_attr(read_all(raw, read_integer));
     case AttrKind::reals:
       return as_attr(read_all(raw, read_real));
+    case AttrKind::elementwise:
+      return AttrValue(elementwise_body(raw.text));
   }
   return std::nullopt;
 }
@@ -96,6 +98,8 @@ std::string_view describe(AttrKind kind) {
       return "a list of integers";
     case AttrKind::reals:
       return "a list of numbers";
+    case AttrKind::elementwise:
+      return "the text of an elementwise body";
   }
   return "";
 }
@@ -152,6 +156,9 @@ struct Printer {
     std::vector<std::string_view> items;
     for (DType value : values) items.push_back(name(value));
     return fmt::format("[{}]", fmt::join(items, ", "));
+  }
+  std::string operator()(const ElementwiseBody& body) const {
+    return print_quoted(to_string(body));
   }
 };
 
@@ -211,16 +218,20 @@ std::optional<AttrValue> read_attr(const RawAttr& raw, const OpDef* op, Diagnost
     return std::nullopt;
   }
   if (const AttrDef* attr = op->attr(raw.name)) {
-    std::optional<AttrValue> value = read_kind(raw.value, attr->kind);
-    if (!value) {
-      diagnostics.error(raw.value.where,
-                        fmt::format("'{}' of {} must be {}, got {}",
-                                    raw.name,
-                                    op->name,
-                                    describe(attr->kind),
-                                    raw.value.text));
+    std::string detail;
+    try {
+      if (std::optional<AttrValue> value = read_kind(raw.value, attr->kind)) return value;
+    } catch (const ShapeError& e) {
+      detail = fmt::format(": {}", e.what());
     }
-    return value;
+    diagnostics.error(raw.value.where,
+                      fmt::format("'{}' of {} must be {}, got {}{}",
+                                  raw.name,
+                                  op->name,
+                                  describe(attr->kind),
+                                  raw.value.text,
+                                  detail));
+    return std::nullopt;
   }
   if (op->name == "Const" && raw.name == "value") return read_constant(raw.value);
   auto known = mapped<std::string>(op->types, &TypeAttr::name);

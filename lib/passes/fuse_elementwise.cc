@@ -1,17 +1,18 @@
 #include <algorithm>
 #include <set>
 
-#include "graph/ops/elementwise.h"
+#include "graph/elementwise_body.h"
+#include "graph/ops/ops.h"
 #include "passes/rewriter.h"
 
 namespace halfstep::passes {
 namespace {
 
+using graph::ElementwiseBody;
+using graph::ElementwiseStep;
 using graph::Graph;
 using graph::Node;
 using graph::Value;
-using graph::ops::ElementwiseBody;
-using graph::ops::ElementwiseStep;
 
 /// The name of an op inside the body of a FusedElementwise; empty when it cannot be fused.
 std::string_view step_name(const Graph& graph, const Node& node) {
@@ -116,7 +117,7 @@ class ElementwiseFusion {
 
   /// Whether a group can run at the position of its last op: no node before it uses a result.
   bool can_fuse(const Group& group) const {
-    if (group.size() > graph::ops::k_max_elementwise_steps) return false;
+    if (group.size() > graph::k_max_elementwise_steps) return false;
     for (const int member : group) {
       for (const int user : rewriter_.users({member, 0})) {
         const bool inside = std::binary_search(group.begin(), group.end(), user);
@@ -132,7 +133,7 @@ class ElementwiseFusion {
         })) {
       return false;
     }
-    return inputs.size() <= graph::ops::k_max_elementwise_inputs;
+    return inputs.size() <= graph::k_max_elementwise_inputs;
   }
 
   /// Whether a value may alias a variable's memory.
@@ -168,7 +169,7 @@ class ElementwiseFusion {
   /// The node of a group; without results when nothing uses one.
   NewNode fused(const Group& group) const {
     NewNode fused{.op = "FusedElementwise", .inputs = inputs_of(group)};
-    ElementwiseBody body;
+    ElementwiseBody body{.inputs = fused.inputs.size()};
     std::vector<DType> dtypes;
     for (const int member : group) {
       const Node& node = graph_.node(member);
@@ -198,7 +199,7 @@ class ElementwiseFusion {
       }
       body.steps.push_back(std::move(step));
     }
-    fused.attrs = {{"body", to_string(body, fused.inputs.size())},
+    fused.attrs = {{"body", std::move(body)},
                    {"shape", graph_.node(group[0]).outputs[0].shape},
                    {"Tresults", std::move(dtypes)}};
     return fused;

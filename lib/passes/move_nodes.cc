@@ -6,7 +6,6 @@
 #include <map>
 #include <span>
 
-#include "graph/ops/elementwise.h"
 #include "graph/ops/ops.h"
 #include "passes/rewriter.h"
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "graph/ops/elementwise.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::passes {

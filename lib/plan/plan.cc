@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "graph/elementwise_body.h"
 #include "graph/op_handles.h"
-#include "graph/ops/elementwise.h"
 #include "plan/plan_impl.h"
 
 namespace halfstep::plan {
@@ -37,9 +37,8 @@ std::optional<ScaledInput> scaled_input(const graph::Graph& graph, std::string_v
       return {};
     }
     const graph::Node& factor = graph.node(node.inputs.back().node);
-    const auto body = graph::ops::elementwise_body(node.attrs.get<std::string>("body"), 2);
     // Cast x0 : float; Mul t0 x1 : float; and for 16 bits Cast t1.
-    const auto& steps = body.steps;
+    const auto& steps = node.attrs.get<graph::ElementwiseBody>("body").steps;
     const bool scales =
         node.inputs[0] == graph::Value{input, 0} && factor.is(graph::ops::k_const) &&
         factor.outputs[0] == graph::TensorType{DType::float32, {}} &&

@@ -10,7 +10,7 @@
 #include "backend/cuda/kernel_table.h"
 #include "core/ranges.h"
 #include "graph/op_handles.h"
-#include "graph/ops/elementwise.h"
+#include "graph/ops/ops.h"
 #include "passes/lowering.h"
 #include "report/matrix_unit.h"
 

@@ -1,8 +1,6 @@
 // Fused elementwise ops against the separate ops: bit-identical, in every dtype, for every
 // instruction set, NaN and infinities included.
 
-#include "graph/ops/elementwise.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>

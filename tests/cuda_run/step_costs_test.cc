@@ -283,7 +283,7 @@ TEST_CASE("device: the large bodies of elementwise ops in shipped CNNs have comp
                            node.outputs[0].shape.elements() >= k_elements;
         if (!large) continue;
         ++bodies;
-        CAPTURE(node.attrs.get<std::string>("body"));
+        CAPTURE(to_string(node.attrs.get<graph::ElementwiseBody>("body")));
         REQUIRE(choice.algorithm.has_value());
         CHECK(choice.algorithm->text == "compiled body");
       }

@@ -14,8 +14,8 @@
 #include "backend/cuda/kernels/state.h"
 #include "backend/functions/body.h"
 #include "core/error.h"
+#include "graph/elementwise_body.h"
 #include "graph/op_handles.h"
-#include "graph/ops/elementwise.h"
 #include "graph/ops/fused_update.h"
 #include "graph/ops/ops.h"
 #include "graph/ops/window.h"
@@ -287,10 +287,9 @@ bool has_formula(std::string_view op, functions::List<F...>) {
 
 /// Each op computes with float32, 16 bits or bool; a Cast may read integers.
 Accepts fused_elementwise(const NodeView& node, const Capabilities&) {
-  const graph::ops::ElementwiseBody body =
-      graph::ops::elementwise_body(node.attrs().get<std::string>("body"), node.inputs());
-  if (node.inputs() > graph::ops::k_max_elementwise_inputs ||
-      body.steps.size() > graph::ops::k_max_elementwise_steps) {
+  const auto& body = node.attrs().get<graph::ElementwiseBody>("body");
+  if (node.inputs() > graph::k_max_elementwise_inputs ||
+      body.steps.size() > graph::k_max_elementwise_steps) {
     return Accepts::no("too many inputs or steps");
   }
   const auto dtype_of = [&](int operand) {
@@ -299,7 +298,7 @@ Accepts fused_elementwise(const NodeView& node, const Capabilities&) {
   };
   constexpr DTypeSet k_computed{DType::float32, DType::float16, DType::bfloat16};
   constexpr DTypeSet k_integers{DType::uint8, DType::int32, DType::int64};
-  for (const graph::ops::ElementwiseStep& step : body.steps) {
+  for (const graph::ElementwiseStep& step : body.steps) {
     if (step.op == graph::ops::k_random_uniform_from_ordinal) {
       if (step.first != 0) return Accepts::no("no draws of higher ranks");
       continue;
@@ -377,7 +376,7 @@ std::vector<Kernel> all() {
        "cuda/fused_elementwise",
        fused_elementwise,
        nullptr,
-       (1U << graph::ops::k_max_elementwise_inputs) - 1},
+       (1U << graph::k_max_elementwise_inputs) - 1},
       {"AllReduceStart", "cuda/all_reduce_start", among_ranks},
       {"AllReduceWait", "cuda/all_reduce_wait", among_ranks},
       {"ReduceScatterStart", "cuda/reduce_scatter_start", among_ranks},

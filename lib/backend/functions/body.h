@@ -1,5 +1,5 @@
 #pragma once
-// The scalar functions that the body of a FusedElementwise may have (graph/ops/elementwise.h):
+// The scalar functions that the body of a FusedElementwise may have (graph/elementwise_body.h):
 // those of lists.h, and ops that are functions of elements there alone, since their operands are
 // broadcast first and bool is 0 or 1.
 

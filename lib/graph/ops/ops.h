@@ -67,6 +67,10 @@ std::int64_t slice_elements(std::int64_t elements, std::int64_t ranks);
 /// The types of values.
 std::vector<TensorType> types_of(const Builder& b, const std::vector<Value>& values);
 
+/// The number of tensor operands of this op inside the body of a FusedElementwise; 0 for ops that
+/// cannot be fused. Further inputs that the op has in a graph are shapes.
+std::size_t elementwise_operands(std::string_view op);
+
 /// The sum of the gradients of one value: the gradient itself, AddV2 of two, or AddN.
 Value accumulate(Builder& b, const std::vector<Value>& gradients);
 

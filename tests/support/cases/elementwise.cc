@@ -13,13 +13,15 @@ std::vector<OpCase> elementwise_cases() {
                          const Shape& over) {
       // Each step rounds to the dtype of its own: only a reference of the same dtypes does the
       // same.
-      cases.push_back({.name = fmt::format("FusedElementwise/{}, {}", what, name(dtype)),
-                       .op = "FusedElementwise",
-                       .attrs = {{"body", fmt::format(fmt::runtime(body), name(dtype))},
-                                 {"shape", over},
-                                 {"Tresults", std::move(results)}},
-                       .inputs = std::move(inputs),
-                       .check_gradient = false});
+      cases.push_back(
+          {.name = fmt::format("FusedElementwise/{}, {}", what, name(dtype)),
+           .op = "FusedElementwise",
+           .attrs = {{"body",
+                      graph::elementwise_body(fmt::format(fmt::runtime(body), name(dtype)))},
+                     {"shape", over},
+                     {"Tresults", std::move(results)}},
+           .inputs = std::move(inputs),
+           .check_gradient = false});
     };
     add("bias and activation",
         "BiasAdd x0 x1 : {0} ; LeakyRelu t0 alpha=0.25 : {0} -> t1",

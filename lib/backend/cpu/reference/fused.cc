@@ -7,16 +7,16 @@
 #include "backend/cpu/reference/reference.h"
 #include "backend/cpu/workspace_layout.h"
 #include "graph/builder.h"
+#include "graph/elementwise_body.h"
 #include "graph/op_handles.h"
-#include "graph/ops/elementwise.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::backend::cpu {
 namespace {
 
+using graph::ElementwiseBody;
+using graph::ElementwiseStep;
 using graph::Value;
-using graph::ops::ElementwiseBody;
-using graph::ops::ElementwiseStep;
 
 /// The unfused op of one step of the body, reading `x`.
 Value apart(graph::Builder& b,
@@ -46,8 +46,7 @@ class Steps final : public Launch {
  public:
   explicit Steps(const NodeView& node) : inputs_(node.inputs()) {
     graph::Builder b(graph_, graph::op_table());
-    const ElementwiseBody body =
-        graph::ops::elementwise_body(node.attrs().get<std::string>("body"), node.inputs());
+    const auto& body = node.attrs().get<ElementwiseBody>("body");
     std::vector<Value> values;
     for (std::size_t i = 0; i < inputs_; ++i) {
       const graph::TensorType& type = node.input(i);

@@ -2,8 +2,6 @@
 // and rounds like the unfused op, so results are bit-identical to the unfused ops for every
 // instruction set and number of threads.
 
-#include "graph/ops/elementwise.h"
-
 #include <algorithm>
 
 #include "backend/cpu/vector/kernels.h"
@@ -11,15 +9,16 @@
 #include "core/error.h"
 #include "core/parallel.h"
 #include "core/philox.h"
+#include "graph/elementwise_body.h"
 #include "graph/op_handles.h"
 
 namespace halfstep::backend::cpu::vector {
 namespace {
 
-using graph::ops::ElementwiseBody;
-using graph::ops::ElementwiseStep;
-using graph::ops::k_max_elementwise_inputs;
-using graph::ops::k_max_elementwise_steps;
+using graph::ElementwiseBody;
+using graph::ElementwiseStep;
+using graph::k_max_elementwise_inputs;
+using graph::k_max_elementwise_steps;
 
 constexpr std::int64_t k_grain_runs = 16;
 constexpr std::size_t k_max_operands = 3;
@@ -39,8 +38,7 @@ DType dtype_of(const NodeView& node, const ElementwiseBody& body, int operand) {
 }
 
 Accepts accepts(const NodeView& node, const Capabilities& capabilities) {
-  const ElementwiseBody body =
-      graph::ops::elementwise_body(node.attrs().get<std::string>("body"), node.inputs());
+  const auto& body = node.attrs().get<ElementwiseBody>("body");
   if (node.inputs() > k_max_elementwise_inputs || body.steps.size() > k_max_elementwise_steps) {
     return Accepts::no("too long");
   }
@@ -264,8 +262,7 @@ void Program::run(const Args& args, std::int64_t n, std::int64_t first, std::int
 }
 
 Prepared prepare(const NodeView& node, const Capabilities& capabilities) {
-  const ElementwiseBody body =
-      graph::ops::elementwise_body(node.attrs().get<std::string>("body"), node.inputs());
+  const auto& body = node.attrs().get<ElementwiseBody>("body");
   return launch([program = Program(node, loops(capabilities.isa), body),
                  n = node.output().shape.elements()](const Args& args) {
     parallel_for((n + k_run - 1) / k_run, k_grain_runs, [&](std::int64_t begin, std::int64_t end) {

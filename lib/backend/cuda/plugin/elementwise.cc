@@ -6,8 +6,8 @@
 #include "backend/cuda/kernels/fused.h"
 #include "backend/cuda/plugin/prepare.h"
 #include "core/error.h"
+#include "graph/elementwise_body.h"
 #include "graph/op_handles.h"
-#include "graph/ops/elementwise.h"
 
 namespace halfstep::backend::cuda::plugin {
 namespace {
@@ -102,8 +102,7 @@ PreparedKernel prepare_cast(const NodeView& node, const DeviceContext& context) 
 
 PreparedKernel prepare_fused_elementwise(const NodeView& node, const DeviceContext& context) {
   using Params = kernels::FusedParams;
-  const graph::ops::ElementwiseBody body =
-      graph::ops::elementwise_body(node.attrs().get<std::string>("body"), node.inputs());
+  const auto& body = node.attrs().get<graph::ElementwiseBody>("body");
   require(node.inputs() <= Params::k_max_inputs && body.steps.size() <= Params::k_max_steps,
           "{} is too long",
           node.node.name);
@@ -115,7 +114,7 @@ PreparedKernel prepare_fused_elementwise(const NodeView& node, const DeviceConte
     params.input[i] = {.dtype = node.input(i).dtype, .shape = node.input(i).shape};
   }
   for (std::size_t i = 0; i < params.steps; ++i) {
-    const graph::ops::ElementwiseStep& from = body.steps[i];
+    const graph::ElementwiseStep& from = body.steps[i];
     const auto function = kernels::fused_function(from.op);
     require(function.has_value(), "{} is no function of elements", from.op);
     kernels::FusedStep& to = params.step[i];

@@ -1,6 +1,6 @@
 #pragma once
-// The body of a FusedElementwise, an expression of ops; shared by its shape rule, the pass that
-// builds it and its kernels.
+// The body of a FusedElementwise, a value of its attribute `body`; shared by its shape rule, the
+// pass that builds it and its kernels.
 
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@
 
 #include "core/dtype.h"
 
-namespace halfstep::graph::ops {
+namespace halfstep::graph {
 
 inline constexpr std::size_t k_max_elementwise_inputs = 8;
 inline constexpr std::size_t k_max_elementwise_steps = 12;
@@ -29,19 +29,16 @@ struct ElementwiseStep {
 };
 
 struct ElementwiseBody {
-  std::vector<ElementwiseStep> steps;
-  std::vector<int> results;  ///< indices of the ops whose results are the node's outputs
+  std::size_t inputs = 0;  ///< of the node, each of which is an operand
+  std::vector<ElementwiseStep> steps{};
+  std::vector<int> results{};  ///< indices of the ops whose results are the node's outputs
 
   bool operator==(const ElementwiseBody&) const = default;
 };
 
 /// The text form: "Cast x0 : float ; Mul t0 x1 : float -> t1"; elementwise_body() parses it.
-std::string to_string(const ElementwiseBody& body, std::size_t inputs);
+std::string to_string(const ElementwiseBody& body);
 /// Errors: ShapeError for malformed text and for operands that do not exist.
-ElementwiseBody elementwise_body(const std::string& text, std::size_t inputs);
+ElementwiseBody elementwise_body(std::string_view text);
 
-/// The number of tensor operands of this op inside a body; 0 for ops that cannot be fused. Further
-/// inputs that the op has in a graph are shapes.
-std::size_t elementwise_operands(std::string_view op);
-
-}  // namespace halfstep::graph::ops
+}  // namespace halfstep::graph
