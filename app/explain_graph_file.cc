@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <span>
 
+#include "analysis/processor.h"
 #include "config/reader.h"
 #include "core/files.h"
 #include "core/log.h"
@@ -14,7 +15,6 @@
 #include "precision/graph_report.h"
 #include "precision/tf_environment.h"
 #include "precision/unscaling.h"
-#include "report/matrix_unit.h"
 #include "warnings.h"
 
 namespace halfstep::app {
@@ -59,7 +59,8 @@ precision::RewriteOptions options(const GraphFileFlags& flags) {
     log_warning("{}: {}", to_string(problem.where), problem.message);
   }
   options.mode = *precision::mode_named(flags.mode);
-  if (!flags.arch.empty() && !report::is_known_gpu(flags.arch)) report::refuse_arch(flags.arch, {});
+  if (!flags.arch.empty() && !analysis::is_known_gpu(flags.arch))
+    analysis::refuse_arch(flags.arch, {});
   if (!flags.arch.empty()) options.device.arch = flags.arch;
   if (flags.cuda_version) options.device.cuda_version = static_cast<int>(*flags.cuda_version);
   if (flags.cudnn_version) options.device.cudnn_version = static_cast<int>(*flags.cudnn_version);

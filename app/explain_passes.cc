@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "analysis/processor.h"
 #include "backend/cuda/kernel_table.h"
 #include "core/files.h"
 #include "graph/text.h"
 #include "plan/pipeline.h"
 #include "report/json.h"
-#include "report/matrix_unit.h"
 #include "report/passes_report.h"
 #include "report/run_files.h"
 #include "used_run.h"
@@ -44,7 +44,7 @@ report::PassesReport run_passes(const train::Session& session,
   if (gpu.empty()) {
     plan::lower(step.graph, session.backend(), lowering);
   } else {
-    plan::lower(step.graph, backend::cuda::absent_gpu(report::compute_capability(gpu)), lowering);
+    plan::lower(step.graph, backend::cuda::absent_gpu(analysis::compute_capability(gpu)), lowering);
   }
   return report;
 }

@@ -25,7 +25,8 @@ MODULES = {
     "nn": ["passes", "precision", "graph", "config"],
     "plan": ["nn", "backend"],
     "train": ["plan", "data"],
-    "report": ["train"],
+    "analysis": ["train"],
+    "report": ["analysis"],
     "study": ["report"],
     "app": ["study"],
 }

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "analysis/processor.h"
 #include "backend/backend.h"
 #include "backend/cuda/cuda.h"
 #include "command.h"
@@ -20,7 +21,6 @@
 #include "ranks.h"
 #include "report/context.h"
 #include "report/machine_reports.h"
-#include "report/matrix_unit.h"
 
 namespace halfstep::app {
 namespace {
@@ -72,7 +72,7 @@ Probe probe(const backend::Backend& device, DType dtype) {
 
 std::string caveat(const Probe& probe, const backend::Backend& device) {
   if (!probe.caveat.empty() || device.device) return probe.caveat;
-  return std::string(report::half_caveat(name(device.capabilities.isa), probe.dtype));
+  return std::string(analysis::half_caveat(name(device.capabilities.isa), probe.dtype));
 }
 
 /// The results, for the terminal and for the report.

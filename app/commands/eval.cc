@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "analysis/step_precision.h"
 #include "command.h"
 #include "config/warning_codes.h"
 #include "core/printable.h"
@@ -16,7 +17,6 @@
 #include "data/tensor_files.h"
 #include "open_device.h"
 #include "report/context.h"
-#include "report/precision_block.h"
 #include "report/run_files.h"
 #include "report/small_reports.h"
 #include "train/checkpoint.h"
@@ -94,7 +94,7 @@ report::EvalReport eval_report(train::Session& session,
   report.split = state.split;
   report.context = report::context(session.backend());
   report.config = report::config_block(session.spec(), used.config.overrides);
-  report.precision = report::precision_block(
+  report.precision = analysis::precision_of(
       session, session.plan(nn::Purpose::evaluate, std::min(session.evaluation_batch(), samples)));
   report.weights_hash = session.state().weights_hash();
   report.samples = samples;

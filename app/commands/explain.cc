@@ -12,8 +12,6 @@
 #include "explain_passes.h"
 #include "open_device.h"
 #include "report/explain_report.h"
-#include "report/explain_text.h"
-#include "report/matrix_unit.h"
 #include "report/run_files.h"
 #include "study/policy_list.h"
 #include "used_run.h"
@@ -63,7 +61,7 @@ Hardware hardware(const config::RunSpec& spec, const std::string& arch, int rank
   Hardware hardware{open_device(opened), ""};
   if (ranks > 1) hardware.backend.capabilities.ranks = comm::simulated_ranks(ranks);
   if (arch.empty()) return hardware;
-  if (report::is_known_gpu(arch)) {
+  if (analysis::is_known_gpu(arch)) {
     hardware.gpu = arch;
   } else if (const auto isa = backend::isa_named(arch)) {
     hardware.backend.capabilities.isa = *isa;
@@ -71,7 +69,7 @@ Hardware hardware(const config::RunSpec& spec, const std::string& arch, int rank
   } else {
     std::vector<std::string> sets = backend::isa_names({.isa = backend::Isa::amx});
     sets.insert(sets.begin(), std::string(name(backend::Isa::baseline)));
-    report::refuse_arch(arch, std::move(sets));
+    analysis::refuse_arch(arch, std::move(sets));
   }
   return hardware;
 }
@@ -95,10 +93,10 @@ int explain_config(const ExplainFlags& state) {
     const std::string &left = state.diff[0], &right = state.diff[1];
     const auto explain_variant = [&](const std::string& word) {
       train::Session session = compile(loaded, dataset, machine, state.passes, word);
-      return report::explain(session, machine.gpu);
+      return analysis::explain(session, machine.gpu);
     };
-    const report::Explanation a = explain_variant(left);
-    const report::Explanation b = explain_variant(right);
+    const analysis::Explanation a = explain_variant(left);
+    const analysis::Explanation b = explain_variant(right);
     const report::Json difference = to_json(report::explain_diff(a, b, left, right));
     keep_report(state.run, report::k_explain_file, difference);
     fmt::print("{}", json ? report::dump(difference) : report::diff_table(a, b, left, right));
@@ -110,7 +108,7 @@ int explain_config(const ExplainFlags& state) {
     explain_passes(session, machine.gpu, state.passes, state.run, json);
     return 0;
   }
-  const report::Explanation e = report::explain(session, machine.gpu);
+  const report::ExplainReport e = report::explain_report(session, machine.gpu);
   keep_report(state.run, report::k_explain_file, report::to_json(e));
   fmt::print("{}",
              json                    ? report::dump(report::to_json(e))

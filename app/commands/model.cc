@@ -5,12 +5,12 @@
 #include <map>
 #include <memory>
 
+#include "analysis/step_precision.h"
 #include "command.h"
 #include "core/printable.h"
 #include "data/tensor_files.h"
 #include "nn/model_output.h"
 #include "open_device.h"
-#include "report/precision_block.h"
 #include "report/small_reports.h"
 #include "study/random_data.h"
 #include "terminal.h"
@@ -48,7 +48,7 @@ std::map<std::string, LayerRow> layer_rows(train::Session& session) {
       row.further_outputs.push_back(to_string(outputs[i][k].shape));
     }
   }
-  for (const report::OpInfo& op : report::op_rows(
+  for (const analysis::OpInfo& op : analysis::op_rows(
            session, session.plan(nn::Purpose::train, session.spec().training.batch_size))) {
     if (op.phase == "forward") rows[op.layer].flops += op.flops;
   }

@@ -29,7 +29,7 @@ using AnyReport = std::variant<TrainReport,
                                DryRunReport,
                                CompareReport,
                                BenchReport,
-                               Explanation,
+                               ExplainReport,
                                ExplainDiff,
                                PassesReport,
                                GraphRewriteReport,
@@ -83,7 +83,7 @@ void check(const TrainReport& report, std::vector<Violation>& found);
 void check(const EvalReport& report, std::vector<Violation>& found);
 void check(const CompareReport& report, std::vector<Violation>& found);
 void check(const BenchReport& report, std::vector<Violation>& found);
-void check(const Explanation& report, std::vector<Violation>& found);
+void check(const ExplainReport& report, std::vector<Violation>& found);
 void check(const GraphRewriteReport& report, std::vector<Violation>& found);
 /// Checks in one pass over the report that the paths in `nonfinite` exist and are null.
 void check_nonfinite(const Json& document, std::vector<Violation>& found);

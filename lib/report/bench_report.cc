@@ -105,7 +105,7 @@ const Profile* BenchReport::profile_of(std::size_t index) const {
   return own && *own ? &**own : nullptr;
 }
 
-const std::vector<OpInfo>* BenchReport::ops_of(std::size_t index) const {
+const std::vector<analysis::OpInfo>* BenchReport::ops_of(std::size_t index) const {
   if (index == 0) return precision ? &precision->ops : nullptr;
   const auto& own = policies[index].precision;
   return own && own->ops ? &*own->ops : nullptr;

@@ -65,7 +65,7 @@ struct Measured {
 struct BenchPolicy {
   std::string policy;
   std::optional<RatioEstimate> speedup;
-  std::optional<PrecisionSummary> precision;
+  std::optional<analysis::PrecisionSummary> precision;
   Measured measured;
   MaybeNull<Profile> profile;
   void fields(Fields& f);
@@ -90,7 +90,7 @@ struct BenchReport {
   Context context;
   ConfigBlock config;
   BenchRequest bench;
-  std::optional<Precision> precision;
+  std::optional<analysis::Precision> precision;
   Measured measured;
   std::optional<Profile> profile;
   std::vector<BenchPolicy> policies;
@@ -101,7 +101,7 @@ struct BenchReport {
 
   /// The profile and the ops of policy `index`; null if there are none.
   const Profile* profile_of(std::size_t index) const;
-  const std::vector<OpInfo>* ops_of(std::size_t index) const;
+  const std::vector<analysis::OpInfo>* ops_of(std::size_t index) const;
 };
 
 /// 4 when a run diverged; 130 or 143 after a stop request.

@@ -12,8 +12,6 @@ namespace halfstep::report {
 namespace {
 
 constexpr std::array<std::string_view, 2> k_numerics_modes{"sample", "full"};
-constexpr std::string_view k_launch = "one launch of a step";
-constexpr std::string_view k_launches = "every launch of a training step, in order";
 
 void describe_estimate(Fields& f, Estimate& estimate, std::string_view name) {
   f.measure(name, estimate.value, "point estimate");
@@ -134,67 +132,6 @@ void ConfigBlock::fields(Fields& f) {
   f("sha256", sha256, "of the resolved config, without its name");
   f.json("resolved", resolved, "every setting, defaults included", true);
   f("overrides", overrides, "settings laid over the config, as written");
-}
-
-void OpInfo::describe(Fields& f, bool may_have_no_kernel) {
-  f("name", name, "node of the step graph");
-  f("type", type, "op");
-  f("layer", layer, "layer of the config; empty outside of layers");
-  f("phase", phase, "input, forward, loss, backward, unscale, update, ...");
-  f("in_dtype", in_dtype, "of the first floating input; empty without inputs");
-  f("compute_dtype", compute_dtype, "the op computes in");
-  f.text_or_null("accumulate_dtype",
-                 accumulate_dtype,
-                 "narrowest accumulator; null where nothing is accumulated, or it is not known");
-  f("out_dtype", out_dtype, "of the first floating output; empty without outputs");
-  f("reason", reason, "why it computes in this dtype");
-  if (may_have_no_kernel) {
-    f.text_or_null("kernel", kernel, "null on pretended hardware");
-  } else {
-    f("kernel", kernel, "implementation that ran");
-  }
-  f("flops", flops, {.doc = "of matmuls and convolutions, 2 per multiply-add", .optional = true});
-  f("tensor_core", tensor_core, "whether tensor cores did the work; null where it is not known");
-  f("algorithm",
-    algorithm,
-    {.doc = "that a library chose on a device, with workspace, padding and fused ops; else empty",
-     .optional = true});
-}
-
-void Float16Gemm::fields(Fields& f) {
-  f("requested", requested, "precision.float16_gemm");
-  f("effective", effective, "exact, or x3: three partial products");
-}
-
-void PrecisionHead::fields(Fields& f) {
-  f("requested", requested, "policy of the config, or rewrite");
-  f("effective", effective, "precision in effect");
-  f("compute_dtype", compute_dtype, "layers compute in");
-  f("variable_dtype", variable_dtype, "weights are stored in");
-  f.text_or_null(
-      "accumulate_dtype", accumulate_dtype, "narrowest accumulator of matmuls; null without any");
-  f("float32_math",
-    float32_math,
-    "ieee: float32 operands of matmuls are not shortened; tf32: they may be, to 10 bits");
-  f.text_or_null(
-      "grad_dtype", grad_dtype, "weight gradients are rounded to; null where a rewrite decides");
-  f("float16_gemm", float16_gemm, "how float16 matmuls are computed; null without any");
-  f("rewrite", rewrite, "result of the automatic rewrite");
-}
-
-std::string PrecisionHead::policy_name() const {
-  return requested == "rewrite" && !rewrite.target.empty() ? "rewrite:" + rewrite.target
-                                                           : requested;
-}
-
-void Precision::fields(Fields& f) {
-  PrecisionHead::fields(f);
-  f("ops", ops, {.doc = k_launches, .each = k_launch});
-}
-
-void PrecisionSummary::fields(Fields& f) {
-  PrecisionHead::fields(f);
-  f("ops", ops, {.doc = k_launches, .each = k_launch, .omitted = true});
 }
 
 void Steps::fields(Fields& f) {

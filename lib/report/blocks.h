@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/step_precision.h"
 #include "core/json_fields.h"
 #include "core/statistics.h"
 #include "data/dataset.h"
@@ -87,50 +88,6 @@ struct ConfigBlock {
   std::string sha256;
   Json resolved = Json::object();
   std::vector<std::string> overrides;
-  void fields(Fields& f);
-};
-
-/// The dtypes and the kernel of one launch.
-struct OpInfo {
-  std::string name, type, layer, phase;
-  std::string in_dtype;
-  std::string compute_dtype;
-  std::string accumulate_dtype;  ///< "" where nothing is summed, or it is not known
-  std::string out_dtype;
-  std::string reason;
-  std::string kernel;
-  double flops = 0;
-  std::optional<bool> tensor_core;  ///< nothing if unknown
-  std::string algorithm;            ///< "" where no library chose one
-
-  void fields(Fields& f) { describe(f, false); }
-  /// `may_have_no_kernel`: for an explanation.
-  void describe(Fields& f, bool may_have_no_kernel);
-};
-
-struct Float16Gemm {
-  std::string requested, effective;
-  void fields(Fields& f);
-};
-
-/// Requested and effective precision.
-struct PrecisionHead {
-  std::string requested, effective, compute_dtype, variable_dtype, accumulate_dtype, float32_math;
-  std::string grad_dtype;
-  std::optional<Float16Gemm> float16_gemm;
-  plan::RewriteSummary rewrite;
-  void fields(Fields& f);
-
-  /// The requested precision: "rewrite:bfloat16" for a rewrite, the policy otherwise.
-  std::string policy_name() const;
-};
-struct Precision : PrecisionHead {
-  std::vector<OpInfo> ops;
-  void fields(Fields& f);
-};
-/// The same with optional ops.
-struct PrecisionSummary : PrecisionHead {
-  std::optional<std::vector<OpInfo>> ops;
   void fields(Fields& f);
 };
 

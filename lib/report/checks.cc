@@ -130,7 +130,7 @@ void check_casts(const GraphRewriteReport& report, std::set<std::string> names, 
     const InsertedCast& cast = report.casts[i];
     const Member here = at["casts"][i];
     here["to"].must(cast.from != cast.to, "is the dtype cast from");
-    if (is_half_name(cast.to)) ++to_half;
+    if (analysis::is_half_name(cast.to)) ++to_half;
     here["input"].must(names.contains(node_of(cast.input)), "is not a port of a node or cast");
     for (std::size_t k = 0; k < cast.consumers.size(); ++k) {
       here["consumers"][k].must(names.contains(cast.consumers[k]), "is not a node or cast");
@@ -158,13 +158,13 @@ void check(const GraphRewriteReport& report, Found& found) {
   at["casts"].must(report.casts.empty(), "are present although nothing was rewritten");
 }
 
-void check(const Explanation& report, Found& found) {
+void check(const ExplainReport& report, Found& found) {
   const Member at(found);
   double all = 0, half = 0;
   std::int64_t casts = 0;
-  for (const ExplainedOp& op : report.ops) {
+  for (const analysis::ExplainedOp& op : report.ops) {
     all += op.info.flops;
-    if (is_half_name(op.info.compute_dtype)) half += op.info.flops;
+    if (analysis::is_half_name(op.info.compute_dtype)) half += op.info.flops;
     if (op.info.type == "Cast") ++casts;
   }
   at["half_flops_share"].must_agree(

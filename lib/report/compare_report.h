@@ -78,7 +78,7 @@ struct PolicyBlock {
   std::optional<LossCurve> loss_curve;
   std::optional<PolicyTarget> time_to_accuracy;
   std::optional<double> flops_per_step;
-  std::optional<Precision> precision;
+  std::optional<analysis::Precision> precision;
   void fields(Fields& f);
 };
 

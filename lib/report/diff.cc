@@ -96,7 +96,7 @@ Json last_metrics(const BenchReport& report, const BenchReport& other) {
   return metrics;
 }
 
-Json precision_scalars(const PrecisionHead& head) {
+Json precision_scalars(const analysis::PrecisionHead& head) {
   Json precision = scalars(head);
   precision["rewrite"] = scalars(head.rewrite);
   return precision;

@@ -2,418 +2,115 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <map>
-#include <set>
 
-#include "backend/cost_model.h"
-#include "backend/cuda/kernel_table.h"
-#include "core/ranges.h"
-#include "graph/op_handles.h"
-#include "graph/ops/ops.h"
-#include "passes/lowering.h"
-#include "report/matrix_unit.h"
+#include "precision/graph_report.h"
+#include "report/context.h"
 
 namespace halfstep::report {
 namespace {
 
-using graph::Graph;
-using graph::Node;
+using analysis::ExplainedOp;
+using analysis::Explanation;
+using precision::dot_text;
 
-double bytes_of(const graph::TensorType& type) {
-  return static_cast<double>(type.shape.elements()) * static_cast<double>(size_bytes(type.dtype));
-}
-
-/// Ops that only provide values.
-bool is_source(const Node& node) {
-  static constexpr std::array<std::string_view, 5> k_sources{
-      "Const", "Placeholder", "VarHandleOp", "ReadVariableOp", "NoOp"};
-  return contains(k_sources, node.op);
-}
-
-/// The decision about each node: that of its attribute T, of a cast's target, else its first.
-std::map<std::string, const plan::RewriteDecision*> by_node(const plan::RewriteSummary& rewrite) {
-  std::map<std::string, const plan::RewriteDecision*> main;
-  for (const plan::RewriteDecision& d : rewrite.decisions) {
-    const plan::RewriteDecision*& best = main[d.node];
-    if (best == nullptr || d.attr == "T" || d.attr == "DstT") best = &d;
+std::string box(const Explanation& e, std::size_t id, const ExplainedOp& op) {
+  const std::string tooltip =
+      fmt::format("{}: {}; kernel {}", op.info.name, short_reason(e, op), short_kernel(e, op));
+  if (op.cast) {
+    return fmt::format("n{} [label={}, shape=ellipse, fillcolor=lightyellow, tooltip={}];\n",
+                       id,
+                       dot_text("cast to " + analysis::short_dtype(op.info.out_dtype)),
+                       dot_text(tooltip));
   }
-  return main;
-}
-
-constexpr graph::OpHandle k_moving_averages{"MovingAverages"};
-constexpr graph::OpHandle k_update_loss_scale{"UpdateLossScale"};
-constexpr graph::OpHandle k_assign{"AssignVariableOp"};
-constexpr graph::OpHandle k_assign_add{"AssignAddVariableOp"};
-
-struct Launches {
-  std::map<std::string, std::string> kernels;                           ///< by name of node
-  std::map<std::string, std::optional<backend::Algorithm>> algorithms;  ///< by name of node
-  std::set<std::string> float32;               ///< names of matmuls in float32
-  std::map<std::string, std::string> updates;  ///< nodes that write several variables, by variable
-
-  void add(const Graph& graph, const plan::KernelChoice& choice) {
-    if (choice.kernel.empty()) return;
-    const Node& node = graph.node(choice.node);
-    kernels[node.name] = choice.kernel;
-    algorithms[node.name] = choice.algorithm;
-    const bool matmul = node.is(graph::ops::k_matmul, graph::ops::k_batch_matmul_v2);
-    if (matmul && node.outputs[0].dtype == DType::float32) float32.insert(node.name);
-    if (!node.is(graph::ops::k_grouped_update, k_moving_averages, k_update_loss_scale)) return;
-    for (const graph::Value& input : node.inputs) {
-      if (graph.type(input).dtype == DType::resource) {
-        updates[graph.node(input.node).name] = node.name;
-      }
-    }
-  }
-};
-
-Launches launches_of(const plan::Plan& plan) {
-  Launches launches;
-  for (const plan::KernelChoice& choice : plan.kernels()) launches.add(plan.graph(), choice);
-  return launches;
-}
-
-constexpr std::string_view k_softmax_loss = "cuda/softmax_loss";
-constexpr graph::OpHandle k_arg_max{"ArgMax"};
-
-/// A step lowered for a GPU that is not present.
-class PretendedStep {
- public:
-  PretendedStep(const std::string& gpu, const train::Session& session)
-      : backend_(backend::cuda::absent_gpu(compute_capability(gpu))) {
-    backend_.capabilities.ranks = session.backend().capabilities.ranks;
-    lowered_ = plan::lower(session.prepared().graph, backend_, session.lowering()).graph;
-  }
-
-  Launches launches() const {
-    Launches launches;
-    for (int id = 0; id < lowered_.size(); ++id) {
-      launches.add(lowered_, {id, kernel_of(id), {}, {}});
-    }
-    return launches;
-  }
-  const Graph& graph() const { return lowered_; }
-  std::optional<StepPrediction> prediction(bool tf32) const {
-    return predict_step(
-        lowered_,
-        [this](int id) { return kernel_of(id); },
-        backend_.capabilities.compute_capability,
-        tf32);
-  }
-
- private:
-  /// "" for nodes without a launch.
-  std::string kernel_of(int id) const {
-    const Node& node = lowered_.node(id);
-    const backend::Kernel* kernel = backend::choose(backend_, {lowered_, node}).kernel;
-    return kernel == nullptr || node.def->aliases ? "" : std::string(kernel->name);
-  }
-
-  backend::Backend backend_;
-  Graph lowered_;
-};
-
-class Explainer {
- public:
-  Explainer(train::Session& session, Launches launches, Processor processor, bool pretends_gpu)
-      : pretends_gpu_(pretends_gpu),
-        processor_(std::move(processor)),
-        graph_(passes::prune(session.prepared().graph)),
-        backend_(session.backend()),
-        decisions_(by_node(session.prepared().rewrite)),
-        op_of_(static_cast<std::size_t>(graph_.size()), -1),
-        launches_(std::move(launches)),
-        readers_(static_cast<std::size_t>(graph_.size())) {
-    for (int id = 0; id < graph_.size(); ++id) {
-      for (const graph::Value& input : graph_.node(id).inputs) {
-        // Readers of an op read its result, port 0; other ports hold statistics and the like.
-        if (input.port == 0) readers_[at(input.node)].push_back(id);
-      }
-    }
-  }
-
-  std::vector<ExplainedOp> run() {
-    std::vector<int> moved;  // nodes that move operands of a composite op
-    int composite = -1;
-    for (int id = 0; id < graph_.size(); ++id) {
-      const Node& node = graph_.node(id);
-      const backend::Kernel* kernel = backend::choose(backend_, {graph_, node}).kernel;
-      if (is_source(node) || (kernel != nullptr && node.def->aliases)) continue;
-      if (node.moves_operands()) {
-        // Operands are moved before their op in the forward pass, gradients behind it.
-        const bool behind = composite >= 0 && belongs(node, ops_[at(composite)]);
-        behind ? add_bytes(node, ops_[at(composite)]) : moved.push_back(id);
-        continue;
-      }
-      op_of_[at(id)] = static_cast<int>(ops_.size());
-      ops_.push_back(op(id));
-      if (node.origin.composite == nullptr) continue;
-      composite = op_of_[at(id)];
-      for (const int before : moved) add_bytes(graph_.node(before), ops_.back());
-      moved.clear();
-    }
-    return std::move(ops_);
-  }
-
- private:
-  ExplainedOp op(int id) {
-    const Node& node = graph_.node(id);
-    ExplainedOp op;
-    op.info = op_info(graph_, node);
-    op.step = "policy";
-    if (const auto it = decisions_.find(node.name); it != decisions_.end()) {
-      op.list = it->second->list;
-      op.step = it->second->step;
-      op.cause = it->second->cause;
-      op.info.reason = it->second->reason;
-    }
-    find_kernel(id, op);
-    predict(node, op);
-    op.info.type = node.listed_op();
-    add_bytes(node, op);
-    if (node.is(graph::ops::k_cast) && is_floating(graph_.type(node.inputs[0]).dtype) &&
-        is_floating(node.outputs[0].dtype)) {
-      op.cast = true;
-      op.cast_bytes = op.bytes + bytes_of(graph_.type(node.inputs[0]));
-    }
-    for (const graph::Value& input : node.inputs) add_reads(input.node, op.reads);
-    return op;
-  }
-
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
-  /// Whether a node is of the layer and phase of an op.
-  static bool belongs(const Node& node, const ExplainedOp& op) {
-    return op.info.layer == node.origin.layer && op.info.phase == name(node.origin.phase);
-  }
-  static void add_bytes(const Node& node, ExplainedOp& op) {
-    for (const graph::TensorType& type : node.outputs) {
-      if (!is_floating(type.dtype)) continue;
-      op.bytes += bytes_of(type);
-      if (is_half(type.dtype)) op.half_bytes += bytes_of(type);
-    }
-  }
-
-  /// The op that computes a value, found through aliases and reads.
-  void add_reads(int id, std::vector<int>& reads) const {
-    const int index = op_of_[at(id)];
-    if (index >= 0) {
-      if (!contains(reads, index)) reads.push_back(index);
-      return;
-    }
-    const Node& node = graph_.node(id);
-    if (!is_source(node) && !node.inputs.empty()) add_reads(node.inputs[0].node, reads);
-  }
-
-  /// The launch of that name, else the one of the op that it was fused into: a matmul beside it or
-  /// before it for a sum of columns, the update of several variables for that of one, the loss
-  /// around it, a reader for others.
-  void find_kernel(int id, ExplainedOp& op) const {
-    std::set<int> seen;
-    int into = launches_.kernels.contains(graph_.node(id).name) ? id : reducing_matmul(id);
-    if (into < 0) into = grouped_update(id);
-    if (into < 0) into = launched(id, seen);
-    if (into < 0) return;
-    const std::string& name = graph_.node(into).name;
-    // The op has 16 bits in the model, but runs in float32 on shared operands (share_widened).
-    const bool widened =
-        launches_.float32.contains(name) && is_half(graph_.node(into).outputs[0].dtype);
-    const std::string kernel = launches_.kernels.at(name) + (widened ? " by float32" : "");
-    run_by(op.info, kernel, launches_.algorithms.at(name), processor_);
-    if (into != id) op.fused_into = name;
-  }
-
-  void predict(const Node& node, ExplainedOp& op) const {
-    if (backend_.device || pretends_gpu_ || !is_half_name(op.info.compute_dtype)) return;
-    const auto workload = backend::workload_of({graph_, node});
-    if (!workload) return;
-    for (const auto& p : backend::cost_model(backend_.capabilities).predictions(*workload)) {
-      if (could_run(p.kernel, node)) op.predicted.push_back({std::string(p.kernel), p.seconds});
-    }
-  }
-
-  /// Whether a kernel accepts the node. A kernel of PackedMatMul, which a MatMul may become, counts
-  /// as accepting.
-  bool could_run(std::string_view name, const Node& node) const {
-    for (const backend::Kernel& kernel : backend_.kernels) {
-      if (kernel.name != name || (kernel.op != node.op && kernel.op != graph::ops::k_packed_matmul))
-        continue;
-      return kernel.op == graph::ops::k_packed_matmul ||
-             bool(kernel.accepts({graph_, node}, backend_.capabilities));
-    }
-    return false;
-  }
-
-  /// The matmul that sums the columns of a BiasAddGrad, which has no launch; -1 for other ops.
-  int reducing_matmul(int id) const {
-    const Node& node = graph_.node(id);
-    if (!node.is(graph::ops::k_bias_add_grad)) return -1;
-    const int dy = node.inputs[0].node;
-    std::vector<int> candidates{dy};
-    const std::vector<int>& beside = readers_[at(dy)];
-    candidates.insert(candidates.end(), beside.begin(), beside.end());
-    for (const int candidate : candidates) {
-      const auto it = launches_.kernels.find(graph_.node(candidate).name);
-      if (it == launches_.kernels.end()) continue;
-      if (it->second.find("fused_matmul") != std::string::npos) return candidate;
-      if (candidate == dy && it->second.find("packed") == 0) return candidate;
-    }
-    return -1;
-  }
-
-  /// The update of several variables that contains the update or assignment of one; -1 for others.
-  int grouped_update(int id) const {
-    const Node& node = graph_.node(id);
-    if (!node.def->update && !node.is(k_assign, k_assign_add)) return -1;
-    const auto update = launches_.updates.find(graph_.node(node.inputs[0].node).name);
-    return update == launches_.updates.end() ? -1 : graph_.find(update->second);
-  }
-
-  /// The loss that computes the softmax beside it and ops after it, too: the mean, the count of
-  /// correct rows, the gradient.
-  int loss_before(int id) const {
-    const Node& node = graph_.node(id);
-    if (const auto it = launches_.kernels.find(node.name); it != launches_.kernels.end()) {
-      return it->second == k_softmax_loss ? id : -1;
-    }
-    if (node.is(graph::ops::k_softmax)) {
-      for (const int beside : readers_[at(node.inputs[0].node)]) {
-        const auto it = launches_.kernels.find(graph_.node(beside).name);
-        if (it != launches_.kernels.end() && it->second == k_softmax_loss) return beside;
-      }
-    }
-    const bool contained = graph::ops::elementwise_operands(node.op) > 0 ||
-                           node.is(graph::ops::k_mean, graph::ops::k_sum, k_arg_max);
-    for (const graph::Value& input : node.inputs) {
-      const int loss = contained ? loss_before(input.node) : -1;
-      if (loss >= 0) return loss;
-    }
-    return -1;
-  }
-
-  int launched(int id, std::set<int>& seen) const {
-    if (const int loss = loss_before(id); loss >= 0) return loss;
-    if (launches_.kernels.contains(graph_.node(id).name)) return id;
-    if (const int update = grouped_update(id); update >= 0) return update;
-    if (!seen.insert(id).second) return -1;
-    for (int reader : readers_[at(id)]) {
-      const int found = launched(reader, seen);
-      if (found >= 0) return found;
-    }
-    return -1;
-  }
-
-  bool pretends_gpu_;
-  Processor processor_;
-  Graph graph_;
-  const backend::Backend& backend_;
-  std::map<std::string, const plan::RewriteDecision*> decisions_;
-  std::vector<int> op_of_;
-  Launches launches_;
-  std::vector<std::vector<int>> readers_;
-  std::vector<ExplainedOp> ops_;
-};
-
-void add_up(Explanation& e) {
-  double half_flops = 0, half_bytes = 0;
-  for (const ExplainedOp& op : e.ops) {
-    e.flops += op.info.flops;
-    if (is_half_name(op.info.compute_dtype)) half_flops += op.info.flops;
-    e.bytes += op.bytes;
-    half_bytes += op.half_bytes;
-    if (op.cast) ++e.casts;
-    e.cast_bytes += op.cast_bytes;
-  }
-  e.half_flops_share = e.flops > 0 ? half_flops / e.flops : 0;
-  e.half_bytes_share = e.bytes > 0 ? half_bytes / e.bytes : 0;
+  const std::string_view color = analysis::is_half_name(op.info.compute_dtype) ? "palegreen"
+                                 : op.step == "deny_spread"                    ? "lightcoral"
+                                                                               : "white";
+  return fmt::format("n{} [label={}, fillcolor={}, tooltip={}];\n",
+                     id,
+                     dot_text(op.info.type),
+                     color,
+                     dot_text(tooltip));
 }
 
 }  // namespace
 
-const ExplainedOp* Explanation::find(std::string_view name) const {
-  return find_or_null(
-      ops, name, [](const ExplainedOp& op) { return std::string_view(op.info.name); });
-}
-
-Explanation explain(train::Session& session, const std::string& gpu) {
-  const config::RunSpec& spec = session.spec();
-  Explanation e;
-  e.rewrite = session.prepared().rewrite;
-  e.policy = e.rewrite.target.empty() ? spec.precision.policy : "rewrite to " + e.rewrite.target;
-  e.device = gpu.empty() ? session.backend().name : "cuda";
-  const Processor processor = gpu.empty() ? processor_of(session) : pretended_gpu(session, gpu);
-  e.arch = processor.arch;
-  e.batch = spec.training.batch_size;
-  const plan::Plan& plan = session.plan(nn::Purpose::train, e.batch);
-  Launches launches;
-  if (gpu.empty()) {
-    launches = launches_of(plan);
-    e.predicted_step = predict_step(session);
-    e.rank_messages = rank_messages(plan.graph(), session.backend().device != nullptr);
-  } else {
-    const PretendedStep step(gpu, session);
-    e.rank_messages = rank_messages(step.graph(), true);
-    launches = step.launches();
-    e.predicted_step = step.prediction(processor.tf32);
-  }
-  e.ops = Explainer(session, std::move(launches), processor, !gpu.empty()).run();
-  add_up(e);
-  e.hints = hints(session, e);
-  return e;
-}
-
-void Prediction::fields(Fields& f) {
-  f("kernel", kernel, "that could run it");
-  f("seconds", seconds, "of one thread for 512 samples");
-}
-
-void ExplainedOp::fields(Fields& f) {
-  info.describe(f, true);
-  f.text_or_null("fused_into", fused_into, "op whose launch computes this one too");
-  f.text_or_null("list", list, "of the rewrite that names the op");
-  f("step", step, "of the rewrite that decided; policy without one");
-  f.text_or_null("cause", cause, "op whose list decided the dtype, or that prevents 16 bits");
-  f("bytes", bytes, "of its floating outputs");
-  f("cast_bytes", cast_bytes, "read and written, when it casts between floating dtypes");
-  f("predicted",
-    predicted,
-    {.doc = "by the cost model of the CPU, the fastest first; empty for other ops and devices",
-     .each = "one prediction"});
-}
-
-void Explanation::fields(Fields& f) {
+void ExplainReport::fields(Fields& f) {
   describe_kind(f, k_kind);
-  f("policy", policy, "or the rewrite and its target");
-  f("device", device, "backend that would compute");
-  f("arch", arch, "instruction set or GPU, maybe pretended");
-  f("batch_size", batch, {.doc = "samples per step", .min = 1});
-  f("ops",
-    ops,
-    {.doc = "every op that the precision passes decided about, in order",
-     .each = "one launch of a step"});
-  f("rewrite", rewrite, "result of the automatic rewrite");
-  f("casts_executed", casts, "casts between floating dtypes in a step");
-  f("cast_bytes", cast_bytes, "bytes read and written by them in a step");
-  f("flops_per_step", flops, "of matmuls and convolutions");
-  f.fraction("half_flops_share", half_flops_share, "of matmuls and convolutions");
-  f.fraction("half_bytes_share", half_bytes_share, "of all outputs");
-  f("predicted_step",
-    predicted_step,
-    {.doc = "launches of a step on a GPU with predicted times; null on a CPU", .optional = true});
-  f("rank_messages",
-    rank_messages,
-    {.doc = "of a step of several ranks; null for one process", .optional = true});
+  Explanation::fields(f);
   f("hints", hints, {.doc = "suggested changes", .each = "one hint"});
 }
 
-std::string megabytes(double bytes) {
-  if (bytes < 999.5) return fmt::format("{:.0f} B", bytes);
-  if (bytes < 999.5e3) return fmt::format("{:.3g} kB", bytes / 1e3);
-  return fmt::format("{:.3g} MB", bytes / 1e6);
+ExplainReport explain_report(train::Session& session, const std::string& gpu) {
+  ExplainReport report{analysis::explain(session, gpu), {}};
+  report.hints = warning_blocks(analysis::hints(session, report));
+  return report;
+}
+
+void ExplainedDifference::fields(Fields& f) {
+  f("name", name, "node of the step graph");
+  f("type", type, "op");
+  f("compute_dtype", compute_dtype, "on each side");
+  f("out_dtype", out_dtype, "on each side");
+  f("kernel", kernel, "on each side");
+  f("reason", reason, "on each side");
+}
+
+void ExplainDiff::fields(Fields& f) {
+  describe_kind(f, k_kind);
+  f("policies", policies, "names of the two sides");
+  f("ops", ops, {.doc = "whose dtypes differ", .each = "one op"});
+}
+
+ExplainDiff explain_diff(const Explanation& a,
+                         const Explanation& b,
+                         const std::string& name_a,
+                         const std::string& name_b) {
+  ExplainDiff diff{{name_a, name_b}, {}};
+  for (const auto& [left, right] : analysis::compare(a, b).differing) {
+    const analysis::OpInfo &x = left->info, &y = right->info;
+    diff.ops.push_back({y.name,
+                        y.type,
+                        {x.compute_dtype, y.compute_dtype},
+                        {x.out_dtype, y.out_dtype},
+                        {x.kernel, y.kernel},
+                        {x.reason, y.reason}});
+  }
+  return diff;
 }
 
 bool is_main_phase(const std::string& phase) {
   return phase == "input" || phase == "forward" || phase == "loss";
+}
+
+std::string to_dot(const Explanation& e, bool verbose) {
+  std::string text = "digraph step {\n  node [shape=box, style=filled];\n";
+  std::map<std::string, std::string> clusters;
+  std::vector<bool> shown(e.ops.size());
+  for (std::size_t i = 0; i < e.ops.size(); ++i) {
+    const ExplainedOp& op = e.ops[i];
+    shown[i] = verbose || is_main_phase(op.info.phase);
+    if (!shown[i]) continue;
+    const std::string group = group_name(op) + (op.info.phase == "backward" ? ", backward" : "");
+    clusters[group] += "    " + box(e, i, op);
+  }
+  std::size_t number = 0;
+  for (const auto& [group, boxes] : clusters) {
+    text += fmt::format(
+        "  subgraph cluster_{} {{\n    label={};\n{}  }}\n", number++, dot_text(group), boxes);
+  }
+  for (std::size_t i = 0; i < e.ops.size(); ++i) {
+    if (!shown[i]) continue;
+    for (int from : e.ops[i].reads) {
+      const auto source = static_cast<std::size_t>(from);
+      if (!shown[source]) continue;
+      text += fmt::format("  n{} -> n{} [label={}];\n",
+                          from,
+                          i,
+                          dot_text(analysis::short_dtype(e.ops[source].info.out_dtype)));
+    }
+  }
+  return text + "}\n";
 }
 
 }  // namespace halfstep::report

@@ -7,11 +7,16 @@
 #include "backend/cost_model.h"
 #include "core/printable.h"
 #include "core/ranges.h"
-#include "report/explain_text.h"
+#include "report/explain_report.h"
 #include "report/text.h"
 
 namespace halfstep::report {
 namespace {
+
+using analysis::ExplainedOp;
+using analysis::Explanation;
+using analysis::megabytes;
+using analysis::short_dtype;
 
 constexpr std::size_t k_page = 100;
 
@@ -153,7 +158,7 @@ std::string other_phases(const Explanation& e) {
   for (const ExplainedOp& op : e.ops) {
     if (op.info.phase != "backward" || op.cast) continue;
     ++all;
-    if (is_half_name(op.info.compute_dtype)) {
+    if (analysis::is_half_name(op.info.compute_dtype)) {
       ++half;
     } else if (op.list == "infer" || op.list == "clear") {
       ++kept[op.cause.empty() ? op.info.type
@@ -237,9 +242,9 @@ std::string algorithms(const Explanation& e, bool verbose) {
 
 std::string predicted_launches(const Explanation& e) {
   if (!e.predicted_step) return "";
-  const StepPrediction& step = *e.predicted_step;
+  const analysis::StepPrediction& step = *e.predicted_step;
   Rows rows{{"launch", "kernel", "nodes", "GFLOP", "MB", "predicted ms"}};
-  for (const PredictedLaunch& launch : step.launches) {
+  for (const analysis::PredictedLaunch& launch : step.launches) {
     rows.push_back({launch.name,
                     launch.kernel,
                     fmt::to_string(launch.graph_nodes),
@@ -252,17 +257,17 @@ std::string predicted_launches(const Explanation& e) {
 
 /// The traffic of a step of several ranks: its bytes by phase, then the messages that phase, kind
 /// and reason tell apart, or all of them.
-std::string messages(const RankMessages& all, bool verbose) {
+std::string messages(const analysis::RankMessages& all, bool verbose) {
   std::vector<std::pair<std::string, double>> phases;
-  std::vector<std::pair<RankMessage, int>> lines;
+  std::vector<std::pair<analysis::RankMessage, int>> lines;
   const auto find = [](auto& list, auto same) {
     return std::find_if(list.begin(), list.end(), [&](auto& each) { return same(each.first); });
   };
-  for (const RankMessage& m : all.messages) {
+  for (const analysis::RankMessage& m : all.messages) {
     const auto phase = find(phases, [&](const std::string& name) { return name == m.phase; });
     phase == phases.end() ? phases.emplace_back(m.phase, m.sent_bytes).second
                           : phase->second += m.sent_bytes;
-    const auto line = find(lines, [&](const RankMessage& other) {
+    const auto line = find(lines, [&](const analysis::RankMessage& other) {
       return !verbose && other.phase == m.phase && other.exchange == m.exchange &&
              other.dtype == m.dtype && other.reason == m.reason;
     });
@@ -315,7 +320,7 @@ std::string heading(const Explanation& e) {
 
 }  // namespace
 
-std::string to_table(const Explanation& e, bool verbose) {
+std::string to_table(const ExplainReport& e, bool verbose) {
   const bool rewrite = !e.rewrite.target.empty();
   std::vector<PageColumn> columns{{"op", 21}};
   if (rewrite) columns.push_back({"list", 5});
@@ -326,7 +331,7 @@ std::string to_table(const Explanation& e, bool verbose) {
   for (const auto& [heading, ops] : grouped(e, verbose)) {
     page.heading(heading);
     for (const Run& run : runs(e, ops, !verbose)) {
-      const OpInfo& row = run.first->info;
+      const analysis::OpInfo& row = run.first->info;
       std::vector<std::string> cells{joined(run.names)};
       if (rewrite) cells.push_back(run.first->list.empty() ? "-" : run.first->list);
       for (const std::string* dtype :
@@ -373,27 +378,22 @@ std::string diff_table(const Explanation& a,
              {"why the second", k_page - used},
              {"kernel", 22}});
   std::string heading;
-  std::size_t same = 0;
-  for (const ExplainedOp& op : b.ops) {
-    const ExplainedOp* other = a.find(op.info.name);
-    if (op.cast || other == nullptr) continue;
-    if (other->info.compute_dtype == op.info.compute_dtype &&
-        other->info.out_dtype == op.info.out_dtype) {
-      ++same;
-      continue;
-    }
+  const analysis::Comparison comparison = analysis::compare(a, b);
+  for (const auto& [before, after] : comparison.differing) {
+    const ExplainedOp& op = *after;
     const std::string group =
         group_name(op) + (op.info.phase == "forward" ? "" : ", " + op.info.phase);
     if (group != heading) page.heading(group);
     heading = group;
     page.row({short_name(op),
-              short_dtype(other->info.compute_dtype),
+              short_dtype(before->info.compute_dtype),
               short_dtype(op.info.compute_dtype),
               short_reason(b, op),
               short_kernel(b, op)});
   }
   if (heading.empty()) page.heading("no op differs");
-  std::string text = page.text() + fmt::format("\n{} more ops have equal dtypes\n", same);
+  std::string text =
+      page.text() + fmt::format("\n{} more ops have equal dtypes\n", comparison.equal);
   for (const auto& [name, e] : {std::pair{&name_a, &a}, std::pair{&name_b, &b}}) {
     text += fmt::format("\n{}\n{}", *name, totals(*e));
   }

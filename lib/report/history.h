@@ -64,7 +64,7 @@ struct Throughput {
   double flops_per_step = 0;
   std::optional<double> achieved_tflops, mfu, peak_tflops;
   std::string peak_source;
-  std::optional<double> predicted_ms;  ///< of a step on a GPU (report/step_prediction.h)
+  std::optional<double> predicted_ms;  ///< of a step on a GPU (analysis/gpu_prediction.h)
   void fields(Fields& f);
 };
 Throughput throughput_block(const train::StepTimeSummary& summary,

@@ -6,12 +6,12 @@
 #include <cmath>
 #include <set>
 
+#include "analysis/rank_messages.h"
 #include "comm/communicator.h"
 #include "core/json_fields.h"
 #include "core/statistics.h"
 #include "core/system.h"
 #include "passes/lowering.h"
-#include "report/rank_messages.h"
 #include "train/trainer.h"
 
 namespace halfstep::report {
@@ -84,8 +84,9 @@ namespace {
 std::optional<SyncBatchNormBlock> sync_batch_norm(const graph::Graph& step, bool on_gpus) {
   SyncBatchNormBlock block;
   std::set<std::string> layers;
-  const std::optional<RankMessages> all = rank_messages(step, on_gpus);
-  for (const RankMessage& message : all ? all->messages : std::vector<RankMessage>{}) {
+  const std::optional<analysis::RankMessages> all = analysis::rank_messages(step, on_gpus);
+  for (const analysis::RankMessage& message :
+       all ? all->messages : std::vector<analysis::RankMessage>{}) {
     if (!message.of_layer) continue;
     layers.insert(message.layers.front());
     ++block.messages;

@@ -106,7 +106,7 @@ std::string warning_lines(const std::vector<WarningBlock>& warnings) {
 }
 
 std::string view(const TrainReport& report) {
-  const Precision& precision = report.precision;
+  const analysis::Precision& precision = report.precision;
   const Steps& steps = report.steps;
   const Reproducibility& hashes = report.reproducibility;
   std::string text = line("run", "{}, {}", or_dash(report.run.directory), report.run.started_at);

@@ -16,7 +16,7 @@ struct EvalReport {
   std::string checkpoint, split;
   Context context;
   ConfigBlock config;
-  Precision precision;
+  analysis::Precision precision;
   std::string weights_hash;
   std::int64_t samples = 1;
   double seconds = 0;

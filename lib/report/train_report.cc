@@ -4,11 +4,10 @@
 
 #include <array>
 
+#include "analysis/gpu_prediction.h"
 #include "config/warning_codes.h"
 #include "core/system.h"
-#include "report/precision_block.h"
 #include "report/run_index.h"
-#include "report/step_prediction.h"
 
 namespace halfstep::report {
 namespace {
@@ -196,7 +195,7 @@ TrainReport train_report(train::Session& session,
   report.run = run_block(result, run);
   report.context = context(session.backend());
   report.config = config_block(spec, run.overrides);
-  report.precision = precision_block(session);
+  report.precision = analysis::precision_of(session);
   report.reproducibility = {spec.seed,
                             spec.training.deterministic,
                             result.init_hash,
@@ -222,9 +221,11 @@ TrainReport train_report(train::Session& session,
     }
   }
   report.step_time = time;
-  report.throughput = throughput_block(
-      time, flops(session.plan(nn::Purpose::train, spec.training.batch_size)), session.backend());
-  if (const auto predicted = predict_step(session)) {
+  report.throughput =
+      throughput_block(time,
+                       analysis::flops(session.plan(nn::Purpose::train, spec.training.batch_size)),
+                       session.backend());
+  if (const auto predicted = analysis::predict_step(session)) {
     report.throughput.predicted_ms = predicted->ms;
   }
   report.parallel = run.ranks;

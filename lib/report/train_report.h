@@ -54,7 +54,7 @@ struct TrainReport {
   RunBlock run;
   Context context;
   ConfigBlock config;
-  Precision precision;
+  analysis::Precision precision;
   Reproducibility reproducibility;
   History history;
   std::optional<StepColumns> step_history;  ///< nothing in reports of earlier versions

@@ -146,9 +146,9 @@ class Bench {
   }
 
   /// The ops of the first policy are at the top of the report only.
-  void set_precision(std::size_t i, const report::Precision& precision) {
-    report::PrecisionSummary& summary = result_.policies[i].precision.emplace();
-    static_cast<report::PrecisionHead&>(summary) = precision;
+  void set_precision(std::size_t i, const analysis::Precision& precision) {
+    analysis::PrecisionSummary& summary = result_.policies[i].precision.emplace();
+    static_cast<analysis::PrecisionHead&>(summary) = precision;
     if (i == 0) {
       result_.precision = precision;
     } else {

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/gpu_prediction.h"
+#include "analysis/work.h"
 #include "core/statistics.h"
-#include "graph/ops/node_work.h"
-#include "report/step_prediction.h"
 #include "study/bench.h"
 #include "train/batch_source.h"
 
@@ -107,7 +107,7 @@ std::optional<report::Profile> profile_ops(train::Session& session,
     ++profiled;
   }
   if (profiled == 0) return std::nullopt;
-  const std::optional<report::StepPrediction> predicted = report::predict_step(session);
+  const std::optional<analysis::StepPrediction> predicted = analysis::predict_step(session);
   std::vector<TimedOp> ops;
   for (const plan::KernelChoice& choice : plan.kernels()) {
     if (choice.kernel.empty()) continue;
@@ -121,7 +121,7 @@ std::optional<report::Profile> profile_ops(train::Session& session,
     if (choice.algorithm) timed.op.algorithm = choice.algorithm->text;
     if (predicted) timed.op.predicted_ms = predicted->ms_of(node.name);
     timed.op.ms = median(milliseconds[static_cast<std::size_t>(choice.node)]);
-    const graph::NodeWork work = graph::node_work(graph, node);
+    const analysis::NodeWork work = analysis::node_work(graph, node);
     timed.flops = work.flops;
     timed.bytes = work.bytes;
   }

@@ -4,11 +4,10 @@
 
 #include <algorithm>
 
+#include "analysis/gpu_prediction.h"
 #include "core/parallel.h"
 #include "core/ranges.h"
 #include "core/system.h"
-#include "report/precision_block.h"
-#include "report/step_prediction.h"
 
 namespace halfstep::study {
 namespace {
@@ -32,9 +31,9 @@ std::string load_note_for(int threads) {
 
 PolicySummary summarize(train::Session& session) {
   PolicySummary summary{
-      report::precision_block(session), 0, report::warning_blocks(session.warnings())};
-  for (const report::OpInfo& row : summary.precision.ops) summary.flops_per_step += row.flops;
-  if (const auto predicted = report::predict_step(session)) summary.predicted_ms = predicted->ms;
+      analysis::precision_of(session), 0, report::warning_blocks(session.warnings())};
+  for (const analysis::OpInfo& row : summary.precision.ops) summary.flops_per_step += row.flops;
+  if (const auto predicted = analysis::predict_step(session)) summary.predicted_ms = predicted->ms;
   return summary;
 }
 

@@ -65,7 +65,7 @@ using VariantRuns = std::vector<std::unique_ptr<VariantRun>>;
 
 /// Precision, work and warnings of a policy, from its first session.
 struct PolicySummary {
-  report::Precision precision;
+  analysis::Precision precision;
   double flops_per_step = 0;
   std::vector<report::WarningBlock> warnings;
   std::optional<double> predicted_ms = {};  ///< of a step on a device

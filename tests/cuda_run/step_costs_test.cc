@@ -17,16 +17,15 @@
 #include <set>
 #include <string>
 
+#include "analysis/gpu_prediction.h"
+#include "analysis/work.h"
 #include "backend/cuda/kernel_table.h"
-#include "backend/cuda/prediction.h"
 #include "config/load.h"
 #include "cuda_run/device.h"
 #include "graph/op_handles.h"
-#include "graph/ops/node_work.h"
 #include "nn/step_graph.h"
 #include "plan/pipeline.h"
 #include "plan/plan.h"
-#include "report/step_prediction.h"
 #include "support/op_cases.h"
 #include "support/paths.h"
 #include "train/fixture.h"
@@ -153,7 +152,7 @@ StepCost cost_of(const std::filesystem::path& file, const std::string& policy) {
                     static_cast<std::int64_t>(size_bytes(node.outputs[0].dtype));
       continue;
     }
-    const auto bytes = static_cast<std::int64_t>(graph::node_work(plan.graph(), node).bytes);
+    const auto bytes = static_cast<std::int64_t>(analysis::node_work(plan.graph(), node).bytes);
     cost.bytes += bytes;
     if (is_of_update(plan.graph(), node)) update += bytes;
     if (std::getenv("HALFSTEP_PRINT_STEP") != nullptr) {
@@ -181,35 +180,30 @@ std::map<std::string, std::string> rows_of(const std::filesystem::path& path) {
 }
 
 /// The predicted time of a step on an H100, in milliseconds.
-report::StepPrediction predicted(const std::string& config,
-                                 const char* policy,
-                                 std::int64_t batch) {
+analysis::StepPrediction predicted(const std::string& config,
+                                   const char* policy,
+                                   std::int64_t batch) {
   const backend::Backend gpu = backend::cuda::absent_gpu(90);
   const std::filesystem::path file = test::source_dir() / "configs" / (config + ".yaml");
   const Graph lowered = plan::lower(step_of(file, policy, batch), gpu).graph;
-  const auto kernel_of = [&](int id) -> std::string {
-    const Node& node = lowered.node(id);
-    const backend::Kernel* kernel = backend::choose(gpu, {lowered, node}).kernel;
-    return kernel == nullptr || node.def->aliases ? "" : std::string(kernel->name);
-  };
-  return report::predict_step(lowered, kernel_of, 90, false).value();
+  return analysis::predict_step(lowered, analysis::kernels_of(lowered, gpu), 90, false).value();
 }
 
 }  // namespace
 
 TEST_CASE("device: the predicted step of the guide's model takes at most 1.50 ms on an H100") {
-  const report::StepPrediction half = predicted("guide_4096", "mixed_float16", 8192);
+  const analysis::StepPrediction half = predicted("guide_4096", "mixed_float16", 8192);
   CHECK(half.ms <= 1.50);
   // The matmuls alone, at the rate of a large one; the ten logits take up 16 columns.
   double flops = 0, sum = 0;
-  for (const report::PredictedLaunch& launch : half.launches) {
+  for (const analysis::PredictedLaunch& launch : half.launches) {
     flops += launch.flops;
     sum += launch.ms;
   }
   CHECK(flops == doctest::Approx(933.1e9).epsilon(1e-3));
   CHECK(half.ms >= flops / 798e12 * 1e3);
   CHECK(half.ms == doctest::Approx(sum));
-  const report::StepPrediction single = predicted("guide_4096", "float32", 8192);
+  const analysis::StepPrediction single = predicted("guide_4096", "float32", 8192);
   CHECK(single.ms / half.ms > 9);
   // Launches decide about a small model: its nodes at 3 us each.
   CHECK(predicted("guide_64", "mixed_float16", 128).ms < 0.060);
@@ -217,10 +211,10 @@ TEST_CASE("device: the predicted step of the guide's model takes at most 1.50 ms
 
 TEST_CASE("device: attention is predicted to multiply in float32 without tensor cores") {
   int found = 0;
-  for (const report::PredictedLaunch& launch :
+  for (const analysis::PredictedLaunch& launch :
        predicted("char_lm", "mixed_float16", 160).launches) {
     if (!launch.kernel.starts_with("cuda/attention")) continue;
-    CHECK(launch.ms >= 1.999e-3 + launch.flops / backend::cuda::gpu_rates(90)->float32_flops * 1e3);
+    CHECK(launch.ms >= 1.999e-3 + launch.flops / analysis::gpu_rates(90)->float32_flops * 1e3);
     ++found;
   }
   CHECK(found == 6);
@@ -251,7 +245,7 @@ TEST_CASE("device: an op is captured as the nodes that its prediction counts") {
     const backend::Prepared prepared = device.prepare(*kernel, node);
     const auto captured = device.capture([&] { prepared.launch->run({in, out, nullptr}); });
     CHECK(static_cast<std::int64_t>(captured->nodes()) ==
-          backend::cuda::graph_nodes(built.graph, node.node, kernel->name));
+          analysis::graph_nodes(built.graph, node.node, kernel->name));
     checked.insert(kernel->name);
   }
   CHECK(checked.size() > 40);

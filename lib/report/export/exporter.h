@@ -19,7 +19,7 @@ struct Exporter {
   std::string (*compare)(const CompareReport& report) = nullptr;
   std::string (*bench)(const BenchReport& report) = nullptr;
   std::string (*eval)(const EvalReport& report) = nullptr;
-  std::string (*explain)(const Explanation& report) = nullptr;
+  std::string (*explain)(const ExplainReport& report) = nullptr;
 
   bool accepts(const AnyReport& report) const;
   /// The report in this format; nothing when the format does not support its kind.

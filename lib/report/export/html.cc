@@ -21,6 +21,6 @@ constinit const Exporter k_html{.name = "html",
                                 .compare = write_html<CompareReport>,
                                 .bench = write_html<BenchReport>,
                                 .eval = write_html<EvalReport>,
-                                .explain = write_html<Explanation>};
+                                .explain = write_html<ExplainReport>};
 
 }  // namespace halfstep::report

@@ -40,9 +40,9 @@ std::string title(const CompareReport& r) {
 }
 std::string title(const BenchReport& r) { return name_of(r.config.resolved) + "benchmark"; }
 std::string title(const EvalReport& r) { return name_of(r.config.resolved) + "evaluation"; }
-std::string title(const Explanation& r) { return "dtypes of a training step in " + r.policy; }
+std::string title(const ExplainReport& r) { return "dtypes of a training step in " + r.policy; }
 
-std::string precision_text(const PrecisionHead& precision) {
+std::string precision_text(const analysis::PrecisionHead& precision) {
   return fmt::format("{} requested, {} effective", precision.requested, precision.effective);
 }
 

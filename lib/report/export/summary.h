@@ -16,7 +16,7 @@ std::string title(const TrainReport& report);
 std::string title(const CompareReport& report);
 std::string title(const BenchReport& report);
 std::string title(const EvalReport& report);
-std::string title(const Explanation& report);
+std::string title(const ExplainReport& report);
 
 /// Names and values of a table with two columns.
 using Summary = std::vector<std::pair<std::string, std::string>>;
@@ -27,7 +27,7 @@ Summary summarize(const CompareReport& report);
 Summary summarize(const BenchReport& report);
 
 /// "mixed_float16 requested, mixed_float16 effective".
-std::string precision_text(const PrecisionHead& precision);
+std::string precision_text(const analysis::PrecisionHead& precision);
 /// The same, said to be that of the end where a run had several.
 std::string precision_text(const TrainReport& report);
 

@@ -21,7 +21,7 @@ auto writer(const Exporter& e, const TrainReport&) { return e.train; }
 auto writer(const Exporter& e, const CompareReport&) { return e.compare; }
 auto writer(const Exporter& e, const BenchReport&) { return e.bench; }
 auto writer(const Exporter& e, const EvalReport&) { return e.eval; }
-auto writer(const Exporter& e, const Explanation&) { return e.explain; }
+auto writer(const Exporter& e, const ExplainReport&) { return e.explain; }
 template <class Report>
 std::string (*writer(const Exporter&, const Report&))(const Report&) {
   return nullptr;

@@ -87,7 +87,7 @@ std::string body(const EvalReport& report) {
          origin({{"checkpoint", report.checkpoint}}, report.context, &report.config);
 }
 
-std::string body(const Explanation& report) {
+std::string body(const ExplainReport& report) {
   const plan::RewriteSummary& rewrite = report.rewrite;
   Summary rows{
       {"policy", report.policy},

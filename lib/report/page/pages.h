@@ -11,12 +11,12 @@ std::string body(const TrainReport& report);
 std::string body(const CompareReport& report);
 std::string body(const BenchReport& report);
 std::string body(const EvalReport& report);
-std::string body(const Explanation& report);
+std::string body(const ExplainReport& report);
 
 /// Layers by phases of the step, each op colored by its compute dtype, with dtypes, kernel and
 /// reason on hover; below it the same as a table.
-std::string op_map(const std::vector<OpInfo>& ops);
-std::string op_map(const std::vector<ExplainedOp>& ops);
+std::string op_map(const std::vector<analysis::OpInfo>& ops);
+std::string op_map(const std::vector<analysis::ExplainedOp>& ops);
 
 /// Accuracy per class and the confusion matrix; "" without classes.
 std::string classes(const std::optional<Classes>& classes);

@@ -36,7 +36,7 @@ struct Group {
 };
 
 /// `fused_into`: the op whose launch computes this one too, "" for none.
-std::string how(const OpInfo& op, const std::string& fused_into) {
+std::string how(const analysis::OpInfo& op, const std::string& fused_into) {
   std::string text = fmt::format("{} → {} → {}", op.in_dtype, op.compute_dtype, op.out_dtype);
   if (!op.accumulate_dtype.empty()) text += fmt::format(", sums in {}", op.accumulate_dtype);
   text += "\nwhy: " + op.reason;
@@ -45,10 +45,10 @@ std::string how(const OpInfo& op, const std::string& fused_into) {
   return text;
 }
 
-const OpInfo& row_of(const OpInfo& op) { return op; }
-const OpInfo& row_of(const ExplainedOp& op) { return op.info; }
-std::string how(const OpInfo& op) { return how(op, ""); }
-std::string how(const ExplainedOp& op) { return how(op.info, op.fused_into); }
+const analysis::OpInfo& row_of(const analysis::OpInfo& op) { return op; }
+const analysis::OpInfo& row_of(const analysis::ExplainedOp& op) { return op.info; }
+std::string how(const analysis::OpInfo& op) { return how(op, ""); }
+std::string how(const analysis::ExplainedOp& op) { return how(op.info, op.fused_into); }
 
 std::string chip(const Group& group) {
   constexpr std::size_t k_max_names = 6;
@@ -76,7 +76,7 @@ std::vector<LayerOps> group_by_layer(const std::vector<Op>& ops) {
   std::vector<LayerOps> rows;
   std::map<std::string, std::size_t> index;
   for (const Op& op : ops) {
-    const OpInfo& row = row_of(op);
+    const analysis::OpInfo& row = row_of(op);
     const auto [it, fresh] = index.try_emplace(row.layer, rows.size());
     if (fresh) rows.push_back({row.layer, {}});
     std::vector<Group>& cell = rows[it->second].cells[column_of(row.phase)];
@@ -114,7 +114,7 @@ template <class Op>
 Rows op_rows(const std::vector<Op>& ops) {
   Rows rows{{"op", "type", "layer", "phase", "in", "compute", "sums", "out", "kernel", "why"}};
   for (const Op& op : ops) {
-    const OpInfo& row = row_of(op);
+    const analysis::OpInfo& row = row_of(op);
     rows.push_back({row.name,
                     row.type,
                     row.layer,
@@ -218,8 +218,8 @@ std::string map_of(const std::vector<Op>& ops) {
 
 }  // namespace
 
-std::string op_map(const std::vector<OpInfo>& ops) { return map_of(ops); }
-std::string op_map(const std::vector<ExplainedOp>& ops) { return map_of(ops); }
+std::string op_map(const std::vector<analysis::OpInfo>& ops) { return map_of(ops); }
+std::string op_map(const std::vector<analysis::ExplainedOp>& ops) { return map_of(ops); }
 
 std::string classes(const std::optional<Classes>& classes) {
   if (!classes) return "";

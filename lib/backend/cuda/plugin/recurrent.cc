@@ -1,7 +1,7 @@
 // Recurrent layers: all steps in one own launch where the recurrent kernel is small, else step by
 // step: cuBLASLt multiplies the state by the recurrent kernel in float32 sums, and an own kernel
 // computes gates and state. Two launches a step; four where the candidate's matmul follows the
-// reset gate. The program counts them in graph_nodes() of prediction.h.
+// reset gate. The program counts them in graph_nodes() of lib/analysis/gpu_prediction.h.
 
 #include "backend/cuda/kernels/recurrent.h"
 

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "report/explain_text.h"
-#include "report/matrix_unit.h"
+#include "analysis/explanation.h"
 
-namespace halfstep::report {
+namespace halfstep::analysis {
 namespace {
 
 struct Pair {
@@ -83,6 +82,16 @@ std::string op_name(const ExplainedOp& op) {
   return text.empty() ? op.info.type : std::string(text);
 }
 
+/// "dense_2's MatMul", "dense_2's bias gradient", "the loss's Mean".
+std::string describe(const ExplainedOp& op) {
+  if (op.info.phase == "loss") return "the loss's " + op_name(op);
+  if (op.info.layer.empty()) return fmt::format("{} ({})", op_name(op), op.info.phase);
+  if (op.info.phase != "backward") return fmt::format("{}'s {}", op.info.layer, op_name(op));
+  const std::string_view gradient = find(k_gradients, op.info.type);
+  return gradient.empty() ? fmt::format("{}'s backward {}", op.info.layer, op_name(op))
+                          : fmt::format("{}'s {}", op.info.layer, gradient);
+}
+
 /// The reason for an op about which no rule decided.
 std::string undecided(const Explanation& e, const ExplainedOp& op) {
   if (op.list.empty()) return "on no list: left alone";
@@ -103,6 +112,12 @@ std::string_view gpu_unit(const Explanation& e, const ExplainedOp& op) {
 
 }  // namespace
 
+std::string megabytes(double bytes) {
+  if (bytes < 999.5) return fmt::format("{:.0f} B", bytes);
+  if (bytes < 999.5e3) return fmt::format("{:.3g} kB", bytes / 1e3);
+  return fmt::format("{:.3g} MB", bytes / 1e6);
+}
+
 std::string short_dtype(std::string_view dtype) {
   const std::string_view text = find(k_dtypes, dtype);
   return std::string(text.empty() ? dtype : text);
@@ -115,15 +130,6 @@ std::string short_name(const ExplainedOp& op) {
 std::string group_name(const ExplainedOp& op) {
   if (!op.info.layer.empty()) return op.info.layer;
   return op.info.phase == "update" || op.info.phase == "clip" ? "optimizer" : op.info.phase;
-}
-
-std::string describe(const ExplainedOp& op) {
-  if (op.info.phase == "loss") return "the loss's " + op_name(op);
-  if (op.info.layer.empty()) return fmt::format("{} ({})", op_name(op), op.info.phase);
-  if (op.info.phase != "backward") return fmt::format("{}'s {}", op.info.layer, op_name(op));
-  const std::string_view gradient = find(k_gradients, op.info.type);
-  return gradient.empty() ? fmt::format("{}'s backward {}", op.info.layer, op_name(op))
-                          : fmt::format("{}'s {}", op.info.layer, gradient);
 }
 
 std::string short_reason(const Explanation& e, const ExplainedOp& op) {
@@ -153,4 +159,4 @@ std::string short_kernel(const Explanation& e, const ExplainedOp& op) {
   return unit.empty() ? op.info.kernel : fmt::format("{} on {}", op.info.kernel, unit);
 }
 
-}  // namespace halfstep::report
+}  // namespace halfstep::analysis

@@ -1,4 +1,7 @@
-// Floating-point operations of a step, which fusions leave as they are.
+// The precision of a step by the kernels that run it, and its floating-point operations, which
+// fusions leave as they are.
+
+#include "analysis/step_precision.h"
 
 #include <doctest/doctest.h>
 
@@ -8,9 +11,9 @@
 #include "config/run_spec.h"
 #include "nn/step_graph.h"
 #include "plan/plan.h"
-#include "report/precision_block.h"
+#include "train/fixture.h"
 
-namespace halfstep::report {
+namespace halfstep::analysis {
 namespace {
 
 /// Attention of 3 samples with 2 heads over 10 steps, and its training step.
@@ -39,7 +42,17 @@ optimizer: {type: sgd, learning_rate: 0.1}
   return nn::build_step(step, data, 3, nn::Purpose::train);
 }
 
-}  // namespace
+TEST_CASE("precision: a run on the reference kernels reports its sums in float64") {
+  train::Run fast(train::TinyRun().spec());
+  CHECK(precision_of(fast.session()).accumulate_dtype == "float32");
+  train::Run plain(train::TinyRun().spec(), {}, train::digits(), backend::cpu_reference());
+  const Precision block = precision_of(plain.session());
+  CHECK(block.accumulate_dtype == "float64");
+  for (const OpInfo& op : block.ops) {
+    if (op.kernel == "reference/matmul") CHECK(op.accumulate_dtype == "float64");
+    CHECK(op.tensor_core == false);
+  }
+}
 
 TEST_CASE("flops: attention in blocks counts the matmuls that it replaces") {
   const graph::Graph step = attention_step();
@@ -51,4 +64,5 @@ TEST_CASE("flops: attention in blocks counts the matmuls that it replaces") {
   CHECK(counted(true) == counted(false));
 }
 
-}  // namespace halfstep::report
+}  // namespace
+}  // namespace halfstep::analysis

@@ -9,7 +9,7 @@
 #include "core/fields.h"
 #include "graph/graph.h"
 
-namespace halfstep::report {
+namespace halfstep::analysis {
 
 /// An exchange that a node begins.
 struct RankMessage {
@@ -35,4 +35,4 @@ struct RankMessages {
 /// Nothing for a graph without messages. `on_gpus`: carried by NCCL.
 std::optional<RankMessages> rank_messages(const graph::Graph& step, bool on_gpus);
 
-}  // namespace halfstep::report
+}  // namespace halfstep::analysis

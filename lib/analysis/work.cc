@@ -1,4 +1,4 @@
-#include "graph/ops/node_work.h"
+#include "analysis/work.h"
 
 #include <set>
 
@@ -6,25 +6,26 @@
 #include "graph/ops/attention.h"
 #include "graph/ops/fused_update.h"
 
-namespace halfstep::graph {
+namespace halfstep::analysis {
 namespace {
 
-constexpr OpHandle k_gather{"GatherV2"};
-constexpr OpHandle k_assign{"AssignVariableOp"};
+using graph::Graph;
+using graph::Node;
+using graph::TensorType;
+namespace ops = graph::ops;
 
-double bytes_of(const TensorType& type) {
-  return static_cast<double>(type.shape.elements()) * static_cast<double>(size_bytes(type.dtype));
-}
+constexpr graph::OpHandle k_gather{"GatherV2"};
+constexpr graph::OpHandle k_assign{"AssignVariableOp"};
 
 double moved_bytes(const Graph& graph, const Node& node) {
   double bytes = 0;
   for (const TensorType& type : node.outputs) bytes += bytes_of(type);
-  std::set<Value> seen;
+  std::set<graph::Value> seen;
   if (node.is(k_gather)) {
     bytes += bytes_of(node.outputs[0]);
     seen.insert(node.inputs[0]);
   }
-  for (const Value& input : node.inputs) {
+  for (const graph::Value& input : node.inputs) {
     if (!seen.insert(input).second) continue;
     const bool variable = graph.type(input).dtype == DType::resource;
     const double once =
@@ -91,8 +92,12 @@ double flops_of(const Graph& graph, const Node& node) {
 
 }  // namespace
 
+double bytes_of(const TensorType& type) {
+  return static_cast<double>(type.shape.elements()) * static_cast<double>(size_bytes(type.dtype));
+}
+
 NodeWork node_work(const Graph& graph, const Node& node) {
   return {flops_of(graph, node), moved_bytes(graph, node)};
 }
 
-}  // namespace halfstep::graph
+}  // namespace halfstep::analysis

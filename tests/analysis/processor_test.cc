@@ -1,10 +1,10 @@
-// Facts about the arithmetic of kernels in reports: no more than is known.
+// Processors and their arithmetic: the units that multiply 16-bit dtypes, by instruction set and
+// GPU, and the facts about kernels, which are no more than is known.
 
-#include "report/kernel_arithmetic.h"
+#include "analysis/processor.h"
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <array>
 #include <optional>
 #include <ostream>
@@ -14,11 +14,40 @@
 
 #include "backend/backend.h"
 #include "backend/cuda/kernel_table.h"
-#include "report/precision_block.h"
-#include "train/fixture.h"
 
-namespace halfstep::report {
+namespace halfstep::analysis {
 namespace {
+
+TEST_CASE("matrix units: each dtype has the unit and the caveat of its processor") {
+  constexpr std::string_view k_widened =
+      "held in 16 bits and multiplied in float32, which saves memory, not time";
+  struct Row {
+    std::string_view arch;
+    DType dtype;
+    std::string_view unit, caveat;
+  };
+  // AMX multiplies bfloat16; float16 gains time there by bfloat16 parts, and less of it.
+  constexpr std::array k_rows{Row{"amx", DType::bfloat16, "AMX tiles", ""},
+                              Row{"amx",
+                                  DType::float16,
+                                  "AMX tiles",
+                                  "multiplied as bfloat16 parts, which is slower than bfloat16"},
+                              Row{"avx512_bf16", DType::bfloat16, "AVX512-BF16 dot products", ""},
+                              Row{"avx512_bf16", DType::float16, "", k_widened},
+                              Row{"avx512", DType::bfloat16, "", k_widened},
+                              Row{"baseline", DType::float16, "", k_widened},
+                              Row{"amx", DType::float32, "", ""},
+                              Row{"sm_70", DType::float16, "tensor cores", ""},
+                              Row{"sm_75", DType::bfloat16, "", k_widened},
+                              Row{"sm_80", DType::bfloat16, "tensor cores", ""}};
+  for (const Row& row : k_rows) {
+    CAPTURE(row.arch);
+    CAPTURE(row.dtype);
+    const auto unit = matrix_unit(row.arch, row.dtype);
+    CHECK((unit ? unit->name : "") == row.unit);
+    CHECK(half_caveat(row.arch, row.dtype) == row.caveat);
+  }
+}
 
 TEST_CASE("kernel facts: the dtype of sums is that of the kernel that ran") {
   struct Row {
@@ -85,17 +114,5 @@ TEST_CASE("kernel facts: tensor cores are claimed where nothing is left open, an
   }
 }
 
-TEST_CASE("precision: a run on the reference kernels reports its sums in float64") {
-  train::Run fast(train::TinyRun().spec());
-  CHECK(precision_block(fast.session()).accumulate_dtype == "float32");
-  train::Run plain(train::TinyRun().spec(), {}, train::digits(), backend::cpu_reference());
-  const Precision block = precision_block(plain.session());
-  CHECK(block.accumulate_dtype == "float64");
-  for (const OpInfo& op : block.ops) {
-    if (op.kernel == "reference/matmul") CHECK(op.accumulate_dtype == "float64");
-    CHECK(op.tensor_core == false);
-  }
-}
-
 }  // namespace
-}  // namespace halfstep::report
+}  // namespace halfstep::analysis

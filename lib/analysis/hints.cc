@@ -7,18 +7,15 @@
 #include <iterator>
 #include <map>
 
+#include "analysis/explanation.h"
 #include "config/warning_codes.h"
 #include "core/half.h"
 #include "core/ranges.h"
 #include "graph/op_handles.h"
 #include "nn/step_graph.h"
 #include "precision/rewrite.h"
-#include "report/context.h"
-#include "report/explain_report.h"
-#include "report/explain_text.h"
-#include "report/matrix_unit.h"
 
-namespace halfstep::report {
+namespace halfstep::analysis {
 namespace {
 
 using graph::Graph;
@@ -30,11 +27,10 @@ struct HintContext {
   const Explanation& e;
   DType half;  ///< dtype of the matmuls
   std::optional<MatrixUnit> unit;
-  std::vector<WarningBlock>& found;
+  std::vector<config::Warning>& found;
 
   void add(std::string_view code, std::string where, std::string message) const {
-    found.push_back(
-        {std::string(config::warning_code(code).code), std::move(where), std::move(message)});
+    found.push_back(config::warning(code, {"", 0, 0, std::move(where)}, std::move(message)));
   }
 };
 
@@ -217,8 +213,8 @@ std::optional<DType> half_of(const Explanation& e) {
 
 }  // namespace
 
-std::vector<WarningBlock> hints(train::Session& session, const Explanation& e) {
-  std::vector<WarningBlock> found;
+std::vector<config::Warning> hints(train::Session& session, const Explanation& e) {
+  std::vector<config::Warning> found;
   const std::optional<DType> half = half_of(e);
   const DType meant = half.value_or(dtype_named(e.rewrite.target).value_or(DType::float16));
   const HintContext context{session,
@@ -235,8 +231,8 @@ std::vector<WarningBlock> hints(train::Session& session, const Explanation& e) {
     cast_hint(context);
     epsilon_hints(context);
   }
-  std::ranges::move(warning_blocks(session.warnings()), std::back_inserter(found));
+  std::ranges::copy(session.warnings(), std::back_inserter(found));
   return found;
 }
 
-}  // namespace halfstep::report
+}  // namespace halfstep::analysis

@@ -7,7 +7,7 @@
 
 #include "graph/graph.h"
 
-namespace halfstep::graph {
+namespace halfstep::analysis {
 
 /// The work of a launch, for the batch size of the graph's shapes.
 struct NodeWork {
@@ -19,8 +19,11 @@ struct NodeWork {
   double bytes = 0;
 };
 
+/// Bytes of a value, variables aside.
+double bytes_of(const graph::TensorType& type);
+
 /// The work of `node`, a node of `graph`, in one step. `graph` is executable: the shapes of an
 /// imported graph are unknown.
-NodeWork node_work(const Graph& graph, const Node& node);
+NodeWork node_work(const graph::Graph& graph, const graph::Node& node);
 
-}  // namespace halfstep::graph
+}  // namespace halfstep::analysis

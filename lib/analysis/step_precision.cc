@@ -1,16 +1,19 @@
-#include "report/precision_block.h"
+#include "analysis/step_precision.h"
 
 #include <algorithm>
 
+#include "analysis/work.h"
 #include "graph/op_handles.h"
-#include "graph/ops/node_work.h"
 #include "graph/ops/ops.h"
 
-namespace halfstep::report {
+namespace halfstep::analysis {
 namespace {
 
 using graph::Graph;
 using graph::Node;
+
+constexpr std::string_view k_launch = "one launch of a step";
+constexpr std::string_view k_launches = "every launch of a training step, in order";
 
 /// The first floating dtype of some types, else the first dtype, else "".
 template <class Types>
@@ -68,7 +71,66 @@ bool any_half(const std::vector<OpInfo>& rows) {
 
 }  // namespace
 
-bool is_half_name(std::string_view dtype) { return dtype == "float16" || dtype == "bfloat16"; }
+void OpInfo::describe(Fields& f, bool may_have_no_kernel) {
+  f("name", name, "node of the step graph");
+  f("type", type, "op");
+  f("layer", layer, "layer of the config; empty outside of layers");
+  f("phase", phase, "input, forward, loss, backward, unscale, update, ...");
+  f("in_dtype", in_dtype, "of the first floating input; empty without inputs");
+  f("compute_dtype", compute_dtype, "the op computes in");
+  f.text_or_null("accumulate_dtype",
+                 accumulate_dtype,
+                 "narrowest accumulator; null where nothing is accumulated, or it is not known");
+  f("out_dtype", out_dtype, "of the first floating output; empty without outputs");
+  f("reason", reason, "why it computes in this dtype");
+  if (may_have_no_kernel) {
+    f.text_or_null("kernel", kernel, "null on pretended hardware");
+  } else {
+    f("kernel", kernel, "implementation that ran");
+  }
+  f("flops", flops, {.doc = "of matmuls and convolutions, 2 per multiply-add", .optional = true});
+  f("tensor_core", tensor_core, "whether tensor cores did the work; null where it is not known");
+  f("algorithm",
+    algorithm,
+    {.doc = "that a library chose on a device, with workspace, padding and fused ops; else empty",
+     .optional = true});
+}
+
+void Float16Gemm::fields(Fields& f) {
+  f("requested", requested, "precision.float16_gemm");
+  f("effective", effective, "exact, or x3: three partial products");
+}
+
+void PrecisionHead::fields(Fields& f) {
+  f("requested", requested, "policy of the config, or rewrite");
+  f("effective", effective, "precision in effect");
+  f("compute_dtype", compute_dtype, "layers compute in");
+  f("variable_dtype", variable_dtype, "weights are stored in");
+  f.text_or_null(
+      "accumulate_dtype", accumulate_dtype, "narrowest accumulator of matmuls; null without any");
+  f("float32_math",
+    float32_math,
+    "ieee: float32 operands of matmuls are not shortened; tf32: they may be, to 10 bits");
+  f.text_or_null(
+      "grad_dtype", grad_dtype, "weight gradients are rounded to; null where a rewrite decides");
+  f("float16_gemm", float16_gemm, "how float16 matmuls are computed; null without any");
+  f("rewrite", rewrite, "result of the automatic rewrite");
+}
+
+std::string PrecisionHead::policy_name() const {
+  return requested == "rewrite" && !rewrite.target.empty() ? "rewrite:" + rewrite.target
+                                                           : requested;
+}
+
+void Precision::fields(Fields& f) {
+  PrecisionHead::fields(f);
+  f("ops", ops, {.doc = k_launches, .each = k_launch});
+}
+
+void PrecisionSummary::fields(Fields& f) {
+  PrecisionHead::fields(f);
+  f("ops", ops, {.doc = k_launches, .each = k_launch, .omitted = true});
+}
 
 void run_by(OpInfo& row,
             std::string kernel,
@@ -96,7 +158,7 @@ OpInfo op_info(const Graph& graph, const Node& node) {
   const DType* dtype = t != nullptr ? std::get_if<DType>(t) : nullptr;
   row.compute_dtype = dtype != nullptr ? std::string(halfstep::name(*dtype)) : row.out_dtype;
   row.reason = node.origin.reason;
-  row.flops = graph::node_work(graph, node).flops;
+  row.flops = node_work(graph, node).flops;
   return row;
 }
 
@@ -126,12 +188,12 @@ double flops(const plan::Plan& plan) {
   double sum = 0;
   for (const plan::KernelChoice& choice : plan.kernels()) {
     if (choice.kernel.empty()) continue;
-    sum += graph::node_work(plan.graph(), plan.graph().node(choice.node)).flops;
+    sum += node_work(plan.graph(), plan.graph().node(choice.node)).flops;
   }
   return sum;
 }
 
-Precision precision_block(const train::Session& session, const plan::Plan& plan) {
+Precision precision_of(const train::Session& session, const plan::Plan& plan) {
   const config::PrecisionSpec& spec = session.spec().precision;
   const precision::Policy* policy = precision::policy_named(spec.policy);
   const bool rewrite = spec.rewrite == config::Rewrite::automatic;
@@ -152,9 +214,9 @@ Precision precision_block(const train::Session& session, const plan::Plan& plan)
   return block;
 }
 
-Precision precision_block(train::Session& session) {
-  return precision_block(session,
-                         session.plan(nn::Purpose::train, session.spec().training.batch_size));
+Precision precision_of(train::Session& session) {
+  return precision_of(session,
+                      session.plan(nn::Purpose::train, session.spec().training.batch_size));
 }
 
-}  // namespace halfstep::report
+}  // namespace halfstep::analysis

@@ -1,4 +1,4 @@
-#include "report/rank_messages.h"
+#include "analysis/rank_messages.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "graph/ops/ops.h"
 #include "train/ranks.h"
 
-namespace halfstep::report {
+namespace halfstep::analysis {
 
 void RankMessage::fields(Fields& f) {
   f("name", name, "node that begins it");
@@ -57,4 +57,4 @@ std::optional<RankMessages> rank_messages(const graph::Graph& step, bool on_gpus
   return all.messages.empty() ? std::nullopt : std::optional(std::move(all));
 }
 
-}  // namespace halfstep::report
+}  // namespace halfstep::analysis
