@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "config/warning_codes.h"
+#include "core/parse_number.h"
 #include "core/ranges.h"
 
 namespace halfstep::app {
@@ -24,11 +24,7 @@ std::optional<std::string> environment(std::string_view name) {
 
 std::optional<std::int64_t> environment_number(std::string_view name) {
   const auto text = environment(name);
-  if (!text) return std::nullopt;
-  std::int64_t value = 0;
-  const char* end = text->data() + text->size();
-  const auto [at, error] = std::from_chars(text->data(), end, value);
-  return error == std::errc() && at == end ? std::optional(value) : std::nullopt;
+  return text ? parse_number<std::int64_t>(*text) : std::nullopt;
 }
 
 std::map<std::string, std::string> environment_with_prefix(std::string_view prefix) {
@@ -51,17 +47,17 @@ std::vector<std::string> command_line() {
 }
 
 std::vector<config::Override> environment_overrides() {
-  struct Row {
+  struct EnvironmentKey {
     std::string_view variable;
     std::string_view path;
   };
-  static constexpr Row k_rows[]{{"HALFSTEP_DEVICE", "device"},
-                                {"HALFSTEP_THREADS", "device.threads"}};
+  static constexpr EnvironmentKey k_keys[]{{"HALFSTEP_DEVICE", "device"},
+                                           {"HALFSTEP_THREADS", "device.threads"}};
   std::vector<config::Override> overrides;
-  for (const Row& row : k_rows) {
-    if (const auto value = environment(row.variable)) {
+  for (const EnvironmentKey& key : k_keys) {
+    if (const auto value = environment(key.variable)) {
       overrides.push_back(
-          {config::Override::Kind::set, std::string(row.path), *value, std::string(row.variable)});
+          {config::Override::Kind::set, std::string(key.path), *value, std::string(key.variable)});
     }
   }
   return overrides;

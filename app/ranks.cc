@@ -86,10 +86,10 @@ Ranks::Ranks() {
   }
   communicator_ = comm::start_mpi(mpi_options());
   const int rank = communicator_->rank();
-  const std::string place = fmt::format("{} {}", host_name(), affinity());
-  const std::vector<std::string> places = communicator_->gather(place);
-  sharing_ = static_cast<int>(std::ranges::count(places, place));
-  for (const std::string& each : places) hosts_.push_back(each.substr(0, each.find(' ')));
+  const std::string host = fmt::format("{} {}", host_name(), affinity());
+  const std::vector<std::string> hosts = communicator_->gather(host);
+  sharing_ = static_cast<int>(std::ranges::count(hosts, host));
+  for (const std::string& each : hosts) hosts_.push_back(each.substr(0, each.find(' ')));
   if (rank == 0) return;
   set_log_sink([rank](LogLevel level, std::string_view message) {
     if (level == LogLevel::error) write_to_stderr(fmt::format("rank {}: {}\n", rank, message));

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -17,6 +16,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/parse_number.h"
 #include "environment.h"
 
 namespace halfstep::app {
@@ -43,21 +43,21 @@ constexpr std::array k_rows{
     JobVariable{"SLURM_RESTART_COUNT", "restart_count"},
 };
 
-struct Ended {
+struct ProcessResult {
   int status = -1;     ///< exit status; -1: the program did not run
   std::string output;  ///< its standard output
-  std::string why;     ///< it failed
+  std::string error;   ///< why it failed
 };
 
 /// Runs a program to its end.
-Ended run(std::vector<std::string> words) {
+ProcessResult run(std::vector<std::string> words) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  Ended ended;
+  ProcessResult ended;
   std::array<int, 2> pipe_ends{};
   if (::pipe(pipe_ends.data()) != 0) {
-    ended.why = std::strerror(errno);
+    ended.error = std::strerror(errno);
     return ended;
   }
   posix_spawn_file_actions_t actions;
@@ -77,17 +77,17 @@ Ended run(std::vector<std::string> words) {
   }
   ::close(pipe_ends[0]);
   if (failure != 0) {
-    ended.why = std::strerror(failure);
+    ended.error = std::strerror(failure);
     return ended;
   }
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
     if (errno == EINTR) continue;
-    ended.why = std::strerror(errno);
+    ended.error = std::strerror(errno);
     return ended;
   }
   ended.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  if (ended.status != 0) ended.why = fmt::format("it ended with {}", ended.status);
+  if (ended.status != 0) ended.error = fmt::format("it ended with {}", ended.status);
   return ended;
 }
 
@@ -96,10 +96,8 @@ std::optional<double> slurm_seconds(std::string_view text) {
   double seconds = 0, days = 0;
   const std::size_t dash = text.find('-');
   const auto number = [](std::string_view digits) -> std::optional<double> {
-    int value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size() || value < 0) return {};
-    return value;
+    const auto value = parse_number<int>(digits);
+    return value && *value >= 0 ? std::optional<double>(*value) : std::nullopt;
   };
   if (dash != std::string_view::npos) {
     const std::optional<double> value = number(text.substr(0, dash));
@@ -124,14 +122,14 @@ std::optional<double> seconds_to_job_end(const report::SlurmJob& job) {
     const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
     return static_cast<double>(*end) - now.count();
   }
-  Ended ended = run({"squeue", "--noheader", "--jobs", job.id, "--format", "%L"});
+  ProcessResult ended = run({"squeue", "--noheader", "--jobs", job.id, "--format", "%L"});
   while (!ended.output.empty() && ended.output.back() == '\n') ended.output.pop_back();
   if (ended.output == "UNLIMITED") return std::nullopt;
   const std::optional<double> seconds = slurm_seconds(ended.output);
   if (!seconds) {
     log_warning("the time limit of job {} is not known: squeue: {}; training.time_limit sets one",
                 job.id,
-                ended.why.empty() ? "it says '" + ended.output + "'" : ended.why);
+                ended.error.empty() ? "it says '" + ended.output + "'" : ended.error);
   }
   return seconds;
 }
@@ -166,12 +164,12 @@ void requeue(const config::SlurmSpec& spec, const std::optional<report::SlurmJob
     log_warning("slurm.requeue is self, but this is not a Slurm job (SLURM_JOB_ID is not set)");
     return;
   }
-  const Ended ended = run({"scontrol", "requeue", job->id});
+  const ProcessResult ended = run({"scontrol", "requeue", job->id});
   if (ended.status == 0) {
     log_info("asked Slurm to requeue job {}", job->id);
   } else {
     log_warning(
-        "scontrol requeue {}: {}; the batch script has to requeue the job", job->id, ended.why);
+        "scontrol requeue {}: {}; the batch script has to requeue the job", job->id, ended.error);
   }
 }
 

@@ -21,15 +21,15 @@ namespace halfstep::app {
 namespace {
 
 /// The line of the summary for one layer.
-struct LayerRow {
+struct LayerSummary {
   std::string output, dtype;
   std::vector<std::string> further_outputs;
   std::int64_t trainable = 0, fixed = 0;
   double flops = 0;
 };
 
-std::map<std::string, LayerRow> layer_rows(train::Session& session) {
-  std::map<std::string, LayerRow> rows;
+std::map<std::string, LayerSummary> layer_rows(train::Session& session) {
+  std::map<std::string, LayerSummary> rows;
   const graph::Graph& graph = session.prepared().graph;
   for (const graph::Variable& v : graph.variables()) {
     const std::int64_t n = v.type.shape.elements();
@@ -41,7 +41,7 @@ std::map<std::string, LayerRow> layer_rows(train::Session& session) {
   const std::vector<std::vector<graph::TensorType>> outputs =
       nn::layer_outputs(model, session.spec().training.batch_size);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    LayerRow& row = rows[model.nodes[i].name];
+    LayerSummary& row = rows[model.nodes[i].name];
     row.output = to_string(outputs[i][0].shape);
     row.dtype = name(outputs[i][0].dtype);
     for (std::size_t k = 1; k < outputs[i].size(); ++k) {
@@ -62,7 +62,7 @@ int summary(const RunOptions& options) {
   const backend::Backend device = open_device(loaded.spec);
   const data::Dataset dataset = shapes_of(used);
   train::Session session(loaded.spec, dataset, device);
-  std::map<std::string, LayerRow> rows = layer_rows(session);
+  std::map<std::string, LayerSummary> rows = layer_rows(session);
   report::ModelReport report;
   if (!options.json) {
     fmt::print("{:<20} {:<24} {:<22} {:<16} {:>11} {:>9} {:>10}\n",
@@ -75,7 +75,7 @@ int summary(const RunOptions& options) {
                "MFLOP");
   }
   for (const nn::ModelNode& node : session.step_spec().model.nodes) {
-    const LayerRow& row = rows[node.name];
+    const LayerSummary& row = rows[node.name];
     report.trainable_parameters += row.trainable;
     report.fixed_parameters += row.fixed;
     report.forward_flops += row.flops;

@@ -45,8 +45,8 @@ int validate(const std::vector<std::string>& paths) {
       const report::Json document = report::read_report(path);
       const std::vector<report::Violation> found = report::validate(document);
       for (const report::Violation& v : found) {
-        const std::string place = v.path.empty() ? "" : v.path + ": ";
-        write_failure(printable(fmt::format("{}: {}{}", path, place, v.message)));
+        const std::string member = v.path.empty() ? "" : v.path + ": ";
+        write_failure(printable(fmt::format("{}: {}{}", path, member, v.message)));
       }
       if (found.empty()) {
         print_line("{}: ok, {}", path, document.at("kind").get<std::string>());

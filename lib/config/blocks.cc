@@ -77,11 +77,11 @@ class Expander {
   using Entries = std::vector<Node::Entry>;
 
   void read(const Node::Entry& entry) {
-    const auto wrong = [&](const Node& at, std::string message) {
+    const auto error = [&](const Node& at, std::string message) {
       diagnostics_.error(at.where, fmt::format("block '{}' {}", entry.key, message));
       broken_.insert(entry.key);
     };
-    if (entry.value.kind != Kind::map) return wrong(entry.value, "must be a map with `nodes`");
+    if (entry.value.kind != Kind::map) return error(entry.value, "must be a map with `nodes`");
     Block block;
     for (const Node::Entry& field : entry.value.entries) {
       if (field.key == "nodes") {
@@ -100,25 +100,25 @@ class Expander {
       }
     }
     if (block.nodes == nullptr || block.nodes->kind != Kind::map || block.nodes->entries.empty()) {
-      return wrong(block.nodes == nullptr ? entry.value : *block.nodes,
+      return error(block.nodes == nullptr ? entry.value : *block.nodes,
                    "needs `nodes`, a map from names to layers");
     }
     if (block.parameters != nullptr && block.parameters->kind != Kind::map) {
-      return wrong(*block.parameters, "has parameters that are not a map from names to values");
+      return error(*block.parameters, "has parameters that are not a map from names to values");
     }
     for (const std::string& name : block.parameter_names()) {
       if (name == "block" || name == "count" || name == "from") {
-        return wrong(*block.parameters,
+        return error(*block.parameters,
                      fmt::format("has a parameter with the reserved name '{}'", name));
       }
     }
     if (block.output.empty()) block.output = block.nodes->entries.back().key;
     if (block.nodes->find(block.output) == nullptr) {
-      return wrong(entry.value, fmt::format("has no node '{}', its output", block.output));
+      return error(entry.value, fmt::format("has no node '{}', its output", block.output));
     }
     for (const std::string& name : block.inputs) {
       if (block.nodes->find(name) == nullptr) continue;
-      return wrong(*block.nodes->find(name),
+      return error(*block.nodes->find(name),
                    fmt::format("has a node with the name '{}' of an input", name));
     }
     if (broken_.count(entry.key) == 0) blocks_[entry.key] = std::move(block);
@@ -198,7 +198,7 @@ class Expander {
 
   /// The nodes of a use, or none and an error. Its parameters and `from` are those of the model.
   Entries use(const std::string& name, const Node& node) {
-    const auto wrong = [&](const Node& at, std::string message, std::string hint = {}) {
+    const auto error = [&](const Node& at, std::string message, std::string hint = {}) {
       diagnostics_.error(at.where, std::move(message), std::move(hint));
       return Entries();
     };
@@ -209,13 +209,13 @@ class Expander {
       unknown_ = true;
       Names known;
       for (const auto& [each, unused] : blocks_) known.push_back(each);
-      return wrong(
+      return error(
           named, fmt::format("unknown block '{}'", named.text), choices(named.text, known));
     }
     used_.insert(named.text);
     if (contains(open_, named.text)) {
       broken_.insert(named.text);
-      return wrong(named,
+      return error(named,
                    fmt::format("block '{}' uses itself: {} -> {}",
                                named.text,
                                fmt::join(open_, " -> "),
@@ -224,14 +224,14 @@ class Expander {
     const Node* count = node.find("count");
     const std::int64_t times = count_of(node);
     if (count != nullptr && (!to_integer(*count).value || times < 1 || times > k_max_times)) {
-      return wrong(
+      return error(
           *count,
           fmt::format(
               "must be a whole number from 1 to {}, got {}", k_max_times, describe(*count)));
     }
     const Names from = scalar_texts(node.find("from"));
     if (from.size() != block->inputs.size() || (times > 1 && from.size() != 1)) {
-      return wrong(node,
+      return error(node,
                    fmt::format("block '{}' takes {} in `from`, got {}",
                                named.text,
                                times > 1 ? "one input when it is repeated"
@@ -256,7 +256,7 @@ class Expander {
     }
     open_.pop_back();
     if (made_ > k_max_nodes) {
-      return wrong(node, fmt::format("blocks would give more than {} nodes", k_max_nodes));
+      return error(node, fmt::format("blocks would give more than {} nodes", k_max_nodes));
     }
     return all;
   }

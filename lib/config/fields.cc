@@ -22,11 +22,11 @@ void Fields::field(std::string_view name,
   visit(name, &field, options);
 }
 
-void Fields::word(std::string_view name,
-                  std::optional<std::size_t>& index,
-                  std::span<const std::string_view> names,
-                  bool nullable,
-                  const FieldOptions& options) {
+void Fields::choice(std::string_view name,
+                    std::optional<std::size_t>& index,
+                    std::span<const std::string_view> names,
+                    bool nullable,
+                    const FieldOptions& options) {
   if (!nullable && !index) index = 0;
   const ChoiceRef field{index, names, nullable};
   visit(name, &field, options);
@@ -40,7 +40,7 @@ void Fields::one_of(std::string_view name,
   const auto found = value ? std::ranges::find(words, *value) : words.end();
   std::optional<std::size_t> index;
   if (found != words.end()) index = static_cast<std::size_t>(found - words.begin());
-  word(name, index, words, nullable, options);
+  choice(name, index, words, nullable, options);
   value = index ? std::optional<std::string>(words[*index]) : std::nullopt;
 }
 

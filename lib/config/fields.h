@@ -116,11 +116,11 @@ class Fields {
 
  private:
   /// An index that is not `nullable` and has no value becomes 0.
-  void word(std::string_view name,
-            std::optional<std::size_t>& index,
-            std::span<const std::string_view> names,
-            bool nullable,
-            const FieldOptions& options);
+  void choice(std::string_view name,
+              std::optional<std::size_t>& index,
+              std::span<const std::string_view> names,
+              bool nullable,
+              const FieldOptions& options);
 
   template <class E, std::size_t N>
   void choose(std::string_view name,
@@ -134,7 +134,7 @@ class Fields {
       names[i] = table[i].name;
       if (value == table[i].value) index = i;
     }
-    word(name, index, names, nullable, options);
+    choice(name, index, names, nullable, options);
     value = index ? std::optional<E>(table[*index].value) : std::nullopt;
   }
 

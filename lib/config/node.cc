@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
+#include "core/parse_number.h"
 #include "core/printable.h"
 #include "core/ranges.h"
 
@@ -43,10 +43,8 @@ const Node* find_item(const Node& sequence, std::string_view step) {
     const Node* name = item.find("name");
     if (name != nullptr && name->kind == Node::Kind::scalar && name->text == step) return &item;
   }
-  std::size_t index = 0;
-  const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), index);
-  const bool is_index = error == std::errc() && end == step.data() + step.size();
-  return is_index && index < sequence.items.size() ? &sequence.items[index] : nullptr;
+  const auto index = parse_number<std::size_t>(step);
+  return index && *index < sequence.items.size() ? &sequence.items[*index] : nullptr;
 }
 
 }  // namespace

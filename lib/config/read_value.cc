@@ -21,11 +21,11 @@ Parsed<double> to_float32(const Node& node) {
   if (!parsed.value) return parsed;
   using Float = std::numeric_limits<float>;
   const double size = std::abs(*parsed.value);
-  const std::string_view wrong = size > Float::max()                      ? "too large"
+  const std::string_view fault = size > Float::max()                      ? "too large"
                                  : size > 0 && size < Float::denorm_min() ? "too small"
                                                                           : "";
-  if (!wrong.empty()) {
-    parsed = {{}, fmt::format("is {} for a float32, got {}", wrong, describe(node))};
+  if (!fault.empty()) {
+    parsed = {{}, fmt::format("is {} for a float32, got {}", fault, describe(node))};
   }
   return parsed;
 }
@@ -53,12 +53,12 @@ bool read_number(const Node& node,
     Node plain = node;
     plain.quoted = false;
     const bool quotes_only = node.quoted && parse(plain).value;
-    out.error(node.where, parsed.wrong, quotes_only ? "remove the quotes" : "");
+    out.error(node.where, parsed.error, quotes_only ? "remove the quotes" : "");
     return false;
   }
-  const std::string wrong = out_of_range(static_cast<double>(*parsed.value), options, node);
-  if (!wrong.empty()) {
-    out.error(node.where, wrong);
+  const std::string fault = out_of_range(static_cast<double>(*parsed.value), options, node);
+  if (!fault.empty()) {
+    out.error(node.where, fault);
     return false;
   }
   value = *parsed.value;
@@ -115,7 +115,7 @@ bool read_extents(const Node& node,
 
 bool read_value(const Node& node, bool& value, const FieldOptions&, Diagnostics& out) {
   const Parsed<bool> parsed = to_bool(node);
-  if (!parsed.value) out.error(node.where, parsed.wrong);
+  if (!parsed.value) out.error(node.where, parsed.error);
   value = parsed.value.value_or(value);
   return parsed.value.has_value();
 }
@@ -133,7 +133,7 @@ bool read_value(const Node& node, double& value, const FieldOptions& options, Di
 
 bool read_value(const Node& node, std::string& value, const FieldOptions&, Diagnostics& out) {
   Parsed<std::string> parsed = to_text(node);
-  if (!parsed.value) out.error(node.where, parsed.wrong);
+  if (!parsed.value) out.error(node.where, parsed.error);
   const bool good = parsed.value.has_value();
   if (good) value = std::move(*parsed.value);
   return good;

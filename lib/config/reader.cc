@@ -14,7 +14,7 @@ namespace halfstep::config {
 /// One map being read (or a list, between its elements).
 struct Reader::Level {
   const Node* node = nullptr;         ///< nullptr: absent, so its fields keep their values
-  const Node* wrong = nullptr;        ///< anything but a map, in the place of one
+  const Node* other = nullptr;        ///< anything but a map, in the place of one
   std::string_view or_word = "";      ///< in messages, for a section that may be given as a scalar
   std::vector<std::string> known;     ///< keys that fields declare, in order
   std::unique_ptr<Node> spelled_out;  ///< the map that a bare scalar is shorthand for
@@ -68,7 +68,7 @@ Reader::Reader(const Node& node,
   if (node.kind == Node::Kind::map || node.kind == Node::Kind::null) {
     level.node = &node;
   } else {
-    level.wrong = &node;
+    level.other = &node;
   }
   levels_.push_back(std::move(level));
 }
@@ -128,11 +128,11 @@ bool Reader::begin_section(std::string_view name,
         Node::map({{std::string(options.shorthand_key), found->where, *found}}, found->where));
     level.node = level.spelled_out.get();
   } else if (found != nullptr && (found->kind != Node::Kind::null || options.required)) {
-    level.wrong = found;
+    level.other = found;
     if (!options.shorthand_key.empty()) level.or_word = " or a word";
   }
   // The keys of a section that is no map are visited too: the message names them.
-  const bool visit = level.node != nullptr || level.wrong != nullptr;
+  const bool visit = level.node != nullptr || level.other != nullptr;
   levels_.push_back(std::move(level));
   return visit;
 }
@@ -140,10 +140,10 @@ bool Reader::begin_section(std::string_view name,
 void Reader::end_section() {
   const Level& level = levels_.back();
   if (level.node != nullptr) report_unknown(level);
-  if (const Node* wrong = level.wrong) {
-    diagnostics_.error(wrong->where,
-                       fmt::format("must be a map{}, got {}", level.or_word, describe(*wrong)),
-                       known_keys(level.known, wrong->where.path));
+  if (const Node* other = level.other) {
+    diagnostics_.error(other->where,
+                       fmt::format("must be a map{}, got {}", level.or_word, describe(*other)),
+                       known_keys(level.known, other->where.path));
   }
   levels_.pop_back();
 }
@@ -168,7 +168,7 @@ void Reader::begin_element(std::size_t index) {
   Level level;
   if (const Node* list = levels_.back().node) {
     const Node& item = list->items[index];
-    (item.kind == Node::Kind::map ? level.node : level.wrong) = &item;
+    (item.kind == Node::Kind::map ? level.node : level.other) = &item;
   }
   levels_.push_back(std::move(level));
 }

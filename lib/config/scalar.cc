@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <string_view>
 
+#include "core/parse_number.h"
 #include "core/printable.h"
 
 namespace halfstep::config {
@@ -55,8 +55,7 @@ std::optional<Decimal> parse_decimal(std::string_view text) {
     const std::string_view digits = take_digits(text);
     // An exponent with more digits is beyond the range of double, whatever its sign.
     if (digits.empty() || digits.size() > 9) return std::nullopt;
-    std::from_chars(digits.data(), digits.data() + digits.size(), number.exponent);
-    if (down) number.exponent = -number.exponent;
+    number.exponent = *parse_number<std::int64_t>(digits) * (down ? -1 : 1);
   }
   if (!text.empty()) return std::nullopt;
   number.digits = std::string(whole) + std::string(fraction);
@@ -66,17 +65,6 @@ std::optional<Decimal> parse_decimal(std::string_view text) {
 
 std::string wanted(std::string_view what, const Node& node) {
   return fmt::format("must be {}, got {}", what, describe(node));
-}
-
-/// The double of a checked decimal, or nothing when it is too large or too small.
-std::optional<double> to_double(std::string_view text) {
-  if (!text.empty() && text[0] == '+') text.remove_prefix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-    return std::nullopt;
-  }
-  return value;
 }
 
 }  // namespace
@@ -100,10 +88,8 @@ Parsed<std::int64_t> to_integer(const Node& node) {
   if (exponent > 19) return {{}, too_large};
   digits.append(static_cast<std::size_t>(exponent), '0');
   if (number->negative) digits.insert(digits.begin(), '-');
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size()) return {{}, too_large};
-  return {value, {}};
+  if (const auto value = parse_number<std::int64_t>(digits)) return {value, {}};
+  return {{}, too_large};
 }
 
 Parsed<double> to_number(const Node& node) {
@@ -114,8 +100,8 @@ Parsed<double> to_number(const Node& node) {
   const std::string_view above = text.substr(0, slash);
   const std::string_view below = slash == std::string_view::npos ? "1" : text.substr(slash + 1);
   if (!parse_decimal(above) || !parse_decimal(below)) return {{}, wanted(k_what, node)};
-  const std::optional<double> a = to_double(above);
-  const std::optional<double> b = to_double(below);
+  const std::optional<double> a = parse_finite(above);
+  const std::optional<double> b = parse_finite(below);
   if (!a || !b) return {{}, wanted("a number that 64 bits can hold", node)};
   if (*b == 0) return {{}, wanted("a number, not a division by zero", node)};
   const double value = *a / *b;

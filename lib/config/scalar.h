@@ -14,7 +14,7 @@ namespace halfstep::config {
 template <class T>
 struct Parsed {
   std::optional<T> value;
-  std::string wrong;
+  std::string error;
 };
 
 /// `5`, `-3`, `1e3`, `12.0`: any decimal number with an integral value that fits in 64 bits.

@@ -28,10 +28,10 @@ decltype(auto) dispatch_floating(DType dtype, F&& f) {
                       std::source_location::current());
 }
 
-/// Calls `f` with the storage type of any dtype halfstep computes with.
+/// Calls `f` with the storage type of a numeric dtype halfstep computes with.
 /// Errors: InternalError for any other dtype.
 template <class F>
-decltype(auto) dispatch(DType dtype, F&& f) {
+decltype(auto) dispatch_number(DType dtype, F&& f) {
   switch (dtype) {
     case DType::int32:
       return f(Type<std::int32_t>{});
@@ -39,11 +39,15 @@ decltype(auto) dispatch(DType dtype, F&& f) {
       return f(Type<std::int64_t>{});
     case DType::uint8:
       return f(Type<std::uint8_t>{});
-    case DType::boolean:
-      return f(Type<bool>{});
     default:
       return dispatch_floating(dtype, f);
   }
+}
+
+/// The same for a numeric dtype or bool.
+template <class F>
+decltype(auto) dispatch(DType dtype, F&& f) {
+  return dtype == DType::boolean ? f(Type<bool>{}) : dispatch_number(dtype, f);
 }
 
 }  // namespace halfstep

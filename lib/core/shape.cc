@@ -69,6 +69,26 @@ bool same_axes(const Shape& a, const Shape& b) {
          std::includes(of_b.begin(), of_b.end(), of_a.begin(), of_a.end());
 }
 
+Strides dense_strides(const Shape& shape) {
+  Strides strides{};
+  std::int64_t step = 1;
+  for (std::size_t axis = shape.rank(); axis-- > 0;) {
+    strides[axis] = step;
+    step *= shape[axis];
+  }
+  return strides;
+}
+
+Strides broadcast_strides(const Shape& operand, const Shape& shape) {
+  const Strides dense = dense_strides(operand);
+  const std::size_t lead = shape.rank() - operand.rank();
+  Strides strides{};
+  for (std::size_t axis = 0; axis < operand.rank(); ++axis) {
+    strides[lead + axis] = operand[axis] == shape[lead + axis] ? dense[axis] : 0;
+  }
+  return strides;
+}
+
 std::optional<Shape> broadcast(const Shape& a, const Shape& b) {
   const std::size_t rank = std::max(a.rank(), b.rank());
   std::array<std::int64_t, Shape::k_max_rank> dims{};

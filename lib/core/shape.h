@@ -50,6 +50,20 @@ std::string to_string(const Shape& shape);
 /// Three axes are height, width and channels, which are not interchangeable.
 bool same_axes(const Shape& a, const Shape& b);
 
+/// The axis counted from the front; a negative `axis` counts from the end.
+inline std::size_t axis_of(std::int64_t axis, std::size_t rank) {
+  return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
+}
+
+/// Strides in elements along each axis.
+using Strides = std::array<std::int64_t, Shape::k_max_rank>;
+
+/// The strides of a dense row-major tensor.
+Strides dense_strides(const Shape& shape);
+
+/// The strides with which `operand` is read when broadcast to `shape`: 0 along broadcast axes.
+Strides broadcast_strides(const Shape& operand, const Shape& shape);
+
 /// NumPy's broadcast of two shapes, or nothing when they do not fit.
 std::optional<Shape> broadcast(const Shape& a, const Shape& b);
 

@@ -101,8 +101,8 @@ Interval median_interval(std::span<const double> series, double confidence) {
   const std::vector<double> values = sorted(series);
   const std::size_t measurements = effective_size(series);
   const std::size_t rank = lower_rank(measurements, (1 - confidence) / 2);
-  const std::size_t place = std::max<std::size_t>(rank * values.size() / measurements, 1);
-  return {values[place - 1], values[values.size() - place]};
+  const std::size_t order = std::max<std::size_t>(rank * values.size() / measurements, 1);
+  return {values[order - 1], values[values.size() - order]};
 }
 
 std::size_t count_outliers(std::span<const double> sample) {

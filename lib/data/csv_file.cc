@@ -4,11 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <exception>
 #include <new>
 
+#include "core/parse_number.h"
 #include "core/printable.h"
 #include "core/ranges.h"
 #include "data/deflate.h"
@@ -115,7 +115,7 @@ void check_names(const std::string& path,
                  int line,
                  const std::vector<std::string>& names,
                  const config::TableSpec& spec) {
-  if (std::ranges::all_of(names, [](const auto& name) { return number(name).has_value(); })) {
+  if (std::ranges::all_of(names, [](const auto& name) { return parse_finite(name).has_value(); })) {
     throw row_error(path,
                     line,
                     "has numbers where the names of the columns should be",
@@ -143,15 +143,6 @@ void check_names(const std::string& path,
 }
 
 }  // namespace
-
-std::optional<double> number(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [next, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || next != end || !std::isfinite(value)) return std::nullopt;
-  return value;
-}
 
 CsvFile::CsvFile(const std::string& path, const config::TableSpec& spec) : path_(path) {
   const std::string text = read_text(path);

@@ -12,9 +12,6 @@
 
 namespace halfstep::data {
 
-/// Parses a finite decimal number such as 5, -0.3 or 1e-5; nothing for other text.
-std::optional<double> number(std::string_view text);
-
 class CsvFile {
  public:
   /// Reads a file, which may be compressed with gzip. Blanks around an unquoted value are stripped

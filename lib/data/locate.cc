@@ -78,10 +78,10 @@ Search search_folder(const DatasetDef& def, const std::string& folder) {
 }
 
 /// Collects the searched paths, for the message when nothing is found.
-class Places {
+class SearchedPaths {
  public:
-  void add(const std::string& place, std::string_view remark = {}) {
-    text_ += fmt::format("{}{}", text_.empty() ? "" : ", ", place);
+  void add(const std::string& path, std::string_view remark = {}) {
+    text_ += fmt::format("{}{}", text_.empty() ? "" : ", ", path);
     if (!remark.empty()) text_ += fmt::format(" ({})", remark);
   }
   const std::string& text() const { return text_; }
@@ -92,19 +92,19 @@ class Places {
 
 std::optional<LocatedDataset> look_in_folder(const DatasetDef& def,
                                              const std::string& folder,
-                                             Places& places) {
+                                             SearchedPaths& searched) {
   if (!is_folder(folder)) {
-    places.add(folder, is_file(folder) ? "not a folder" : "not there");
+    searched.add(folder, is_file(folder) ? "not a folder" : "not there");
     return std::nullopt;
   }
   Search nearest;
   for (const std::string_view sub : {std::string_view(), def.folder}) {
-    const std::string place = join(folder, sub);
-    Search search = search_folder(def, place);
-    if (search.missing.empty()) return LocatedDataset{def, place, std::move(search.files)};
+    const std::string path = join(folder, sub);
+    Search search = search_folder(def, path);
+    if (search.missing.empty()) return LocatedDataset{def, path, std::move(search.files)};
     if (search.found >= nearest.found) nearest = std::move(search);
   }
-  places.add(folder, fmt::format("no {}", nearest.missing.front()));
+  searched.add(folder, fmt::format("no {}", nearest.missing.front()));
   if (nearest.found > 0) {
     log_warning(
         "{} has only a part of {}: {} is missing", folder, def.name, nearest.missing.front());
@@ -122,23 +122,23 @@ std::optional<LocatedDataset> look_for_npz(const DatasetDef& def, const std::str
 
 LocatedDataset locate_named(const DatasetDef& def, const DataOptions& options) {
   if (def.files.empty()) return {def, "generated", {}};
-  Places places;
+  SearchedPaths searched;
   const std::string name(def.name);
   for (const std::string& root : options.search_paths) {
     const std::string folder = join(root, name);
     for (const std::string& npz : {folder + ".npz", join(folder, name + ".npz")}) {
       if (std::optional<LocatedDataset> found = look_for_npz(def, npz)) return *found;
     }
-    if (std::optional<LocatedDataset> found = look_in_folder(def, folder, places)) return *found;
+    if (std::optional<LocatedDataset> found = look_in_folder(def, folder, searched)) return *found;
   }
   if (!def.system_folder.empty()) {
     const std::string folder(def.system_folder);
-    if (std::optional<LocatedDataset> found = look_in_folder(def, folder, places)) return *found;
+    if (std::optional<LocatedDataset> found = look_in_folder(def, folder, searched)) return *found;
   }
-  if (places.text().empty()) places.add("nowhere, no folder for data sets is set");
+  if (searched.text().empty()) searched.add("nowhere, no folder for data sets is set");
   throw UserError(ErrorKind::data,
                   options.where,
-                  fmt::format("data set '{}' was not found; looked at {}", name, places.text()),
+                  fmt::format("data set '{}' was not found; looked at {}", name, searched.text()),
                   fmt::format("{}; or set HALFSTEP_DATA to the folder that holds {}/ or {}.npz",
                               def.remedy,
                               name,
@@ -185,13 +185,13 @@ LocatedDataset locate_format(const DatasetDef& def, const DataOptions& options) 
                                 kind.name.empty() ? "a file" : kind.name),
                     kind.remedy);
   }
-  Places places;
-  if (std::optional<LocatedDataset> found = look_in_folder(def, options.path, places))
+  SearchedPaths searched;
+  if (std::optional<LocatedDataset> found = look_in_folder(def, options.path, searched))
     return *found;
   throw UserError(
       ErrorKind::data,
       options.where,
-      fmt::format("no {} data in {}", def.name, places.text()),
+      fmt::format("no {} data in {}", def.name, searched.text()),
       def.load == load_csv_set
           ? "path names a CSV file, or a folder that holds train.csv"
           : fmt::format("the folder must hold {}, with or without .gz", def.files[0].name));

@@ -95,16 +95,16 @@ class HeaderParser {
     if (quote != '\'' && quote != '"') fail();
     const std::size_t end = text_.find(quote, ++at_);
     if (end == std::string_view::npos) fail();
-    std::string word(text_.substr(at_, end - at_));
+    std::string token(text_.substr(at_, end - at_));
     at_ = end + 1;
-    return word;
+    return token;
   }
   bool boolean() {
     peek();
-    for (const std::string_view word : {"False", "True"}) {
-      if (text_.substr(at_).starts_with(word)) {
-        at_ += word.size();
-        return word == "True";
+    for (const std::string_view literal : {"False", "True"}) {
+      if (text_.substr(at_).starts_with(literal)) {
+        at_ += literal.size();
+        return literal == "True";
       }
     }
     fail();

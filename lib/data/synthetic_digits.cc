@@ -183,11 +183,11 @@ void draw(const Stroke& stroke,
   float radius = thickness * between(random, 0.8F, 1.2F);
   const float last_radius = thickness * between(random, 0.8F, 1.2F);
   const float growth = (last_radius - radius) / static_cast<float>((count - 1) * k_pieces);
-  const auto place = [&](Point p) {
+  const auto to_pixels = [&](Point p) {
     const Point shift = field.shift(p);
     return pose({p.x + shift.x, p.y + shift.y});
   };
-  Point from = place(points[0]);
+  Point from = to_pixels(points[0]);
   for (std::size_t i = 0; i + 1 < count; ++i) {
     const Point b = points[i];
     const Point c = points[i + 1];
@@ -196,7 +196,7 @@ void draw(const Stroke& stroke,
     const Point d =
         stroke.smooth && i + 2 < count ? points[i + 2] : Point{2 * c.x - b.x, 2 * c.y - b.y};
     for (int piece = 1; piece <= k_pieces; ++piece) {
-      const Point to = place(curve(a, b, c, d, static_cast<float>(piece) / k_pieces));
+      const Point to = to_pixels(curve(a, b, c, d, static_cast<float>(piece) / k_pieces));
       canvas.line(from, to, radius, radius + growth, ink);
       radius += growth;
       from = to;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/log.h"
+#include "core/parse_number.h"
 #include "core/printable.h"
 #include "core/ranges.h"
 
@@ -47,7 +48,7 @@ UserError cell_error(const CsvFile& file,
 
 double number_in(const CsvFile& file, std::int64_t row, std::size_t column) {
   const std::string_view text = file.cell(row, column);
-  const std::optional<double> value = number(text);
+  const std::optional<double> value = parse_finite(text);
   const bool large = value && std::abs(*value) > std::numeric_limits<float>::max();
   if (value && !large) return *value;
   throw cell_error(file,
@@ -61,7 +62,7 @@ double number_in(const CsvFile& file, std::int64_t row, std::size_t column) {
 }
 
 /// The values of some rows in a column.
-struct Content {
+struct ColumnContent {
   std::int64_t numbers = 0;
   std::int64_t texts = 0;
   std::int64_t decimal_commas = 0;  ///< texts that are numbers once a comma is a point
@@ -69,20 +70,23 @@ struct Content {
   std::unordered_set<std::string_view> distinct;  ///< of all values that are there
 };
 
-Content content_of(const CsvFile& file, const TableSpec& spec, std::size_t column, Rows rows) {
-  Content content;
+ColumnContent content_of(const CsvFile& file,
+                         const TableSpec& spec,
+                         std::size_t column,
+                         Rows rows) {
+  ColumnContent content;
   for (const std::int64_t row : rows) {
     const std::string_view text = file.cell(row, column);
     if (is_missing(spec, text)) continue;
     content.distinct.insert(text);
-    if (number(text)) {
+    if (parse_finite(text)) {
       ++content.numbers;
       continue;
     }
     if (content.texts++ == 0) content.first_text = row;
     std::string with_point(text);
     std::ranges::replace(with_point, ',', '.');
-    if (number(with_point)) ++content.decimal_commas;
+    if (parse_finite(with_point)) ++content.decimal_commas;
   }
   return content;
 }
@@ -98,7 +102,7 @@ std::vector<std::string> sorted(const std::unordered_set<std::string_view>& word
 bool is_categorical(const CsvFile& file,
                     const TableSpec& spec,
                     std::size_t column,
-                    const Content& content) {
+                    const ColumnContent& content) {
   const std::string& name = file.columns()[column];
   if (contains(spec.categorical, name)) return true;
   if (content.texts == 0) return false;
@@ -221,11 +225,11 @@ std::vector<std::string> find_classes(const CsvFile& file,
                                       Rows rows,
                                       std::optional<bool> regression) {
   if (regression == true) return {};
-  const Content content = content_of(file, spec, file.column(spec.target), rows);
+  const ColumnContent content = content_of(file, spec, file.column(spec.target), rows);
   const auto& distinct = content.distinct;
   const bool integers =
       content.texts == 0 && std::ranges::all_of(distinct, [](std::string_view text) {
-        const double value = *number(text);
+        const double value = *parse_finite(text);
         return value == std::floor(value);
       });
   if (!regression && content.texts == 0 && (!integers || distinct.size() > k_few_integers))
@@ -244,7 +248,7 @@ std::vector<std::string> find_classes(const CsvFile& file,
   }
   std::vector<std::string> classes = sorted(distinct);
   if (content.texts == 0) {
-    const auto value = [](const std::string& text) { return *number(text); };
+    const auto value = [](const std::string& text) { return *parse_finite(text); };
     std::ranges::sort(classes, {}, [&](const std::string& text) {
       return std::tuple(value(text), text.size(), text);
     });
@@ -262,7 +266,7 @@ ColumnEncoding fit_column(const CsvFile& file,
   const std::size_t column = file.column(name);
   ColumnEncoding encoding;
   encoding.name = name;
-  const Content content = content_of(file, spec, column, rows);
+  const ColumnContent content = content_of(file, spec, column, rows);
   if (content.distinct.empty()) {
     throw cell_error(file,
                      rows.front(),
@@ -313,7 +317,7 @@ Tensor encode_target(const CsvFile& file,
   std::unordered_map<double, std::int32_t> by_value;  // where all names are numbers
   for (const std::string& name : encoding.classes) {
     const auto label = static_cast<std::int32_t>(labels.size());
-    if (const std::optional<double> value = number(name)) by_value.emplace(*value, label);
+    if (const std::optional<double> value = parse_finite(name)) by_value.emplace(*value, label);
     labels.emplace(name, label);
   }
   if (by_value.size() < labels.size()) by_value.clear();
@@ -321,7 +325,8 @@ Tensor encode_target(const CsvFile& file,
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::string_view text = file.cell(rows[i], column);
     const auto found = labels.find(text);
-    if (const std::optional<double> value = number(text); value && by_value.contains(*value)) {
+    if (const std::optional<double> value = parse_finite(text);
+        value && by_value.contains(*value)) {
       classes.as<std::int32_t>()[i] = by_value[*value];
       continue;
     }
@@ -348,9 +353,9 @@ Tensor encode_features(const CsvFile& file,
   float* to = features.as<float>();
   for (const ColumnEncoding& column : encoding.columns) {
     const std::size_t at = file.column(column.name);
-    std::unordered_map<std::string_view, std::int64_t> places;
+    std::unordered_map<std::string_view, std::int64_t> numbers;
     for (const std::string& name : column.categories) {
-      places.emplace(name, static_cast<std::int64_t>(places.size()));
+      numbers.emplace(name, static_cast<std::int64_t>(numbers.size()));
     }
     for (std::size_t i = 0; i < rows.size(); ++i) {
       float* const row = to + static_cast<std::int64_t>(i) * width;
@@ -360,7 +365,7 @@ Tensor encode_features(const CsvFile& file,
         const double value = missing ? column.mean : number_in(file, rows[i], at);
         *row =
             static_cast<float>(spec.standardize ? (value - column.mean) / column.deviation : value);
-      } else if (const auto found = places.find(text); found != places.end()) {
+      } else if (const auto found = numbers.find(text); found != numbers.end()) {
         row[found->second] = 1;
       } else if (!missing && spec.on_unknown == OnUnknown::error) {
         const std::string nearest = did_you_mean(text, column.categories);

@@ -55,10 +55,10 @@ class Scanner {
   void expect(std::string_view token) {
     require(take(token), "{}: expected '{}' at '{}'", op_, token, text_.substr(at_));
   }
-  std::string word() {
+  std::string token() {
     skip();
     const std::size_t start = at_;
-    while (at_ < text_.size() && is_word(text_[at_])) ++at_;
+    while (at_ < text_.size() && is_token_char(text_[at_])) ++at_;
     require(at_ > start, "{}: expected a name at '{}'", op_, text_.substr(start));
     return std::string(text_.substr(start, at_ - start));
   }
@@ -94,7 +94,7 @@ class Scanner {
   std::string_view op() const { return op_; }
 
  private:
-  static bool is_word(char c) {
+  static bool is_token_char(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   }
   void skip() {
@@ -106,28 +106,28 @@ class Scanner {
   std::size_t at_ = 0;
 };
 
-DType dtype_word(Scanner& in) {
-  const std::string word = in.word();
-  const std::optional<DType> dtype = dtype_named(word);
-  require(dtype.has_value(), "{}: '{}' is not a dtype", in.op(), word);
+DType dtype_token(Scanner& in) {
+  const std::string token = in.token();
+  const std::optional<DType> dtype = dtype_named(token);
+  require(dtype.has_value(), "{}: '{}' is not a dtype", in.op(), token);
   return *dtype;
 }
 
 /// `x: T`, `x: float`, `xs: N*T`, `x: Ref(T)`, `x?: T`.
 Port port(Scanner& in, const OpDef& op) {
   Port p;
-  p.name = in.word();
+  p.name = in.token();
   p.optional = in.take("?");
   in.expect(":");
-  std::string type = in.word();
+  std::string type = in.token();
   if (type == "Ref") {
     p.ref = true;
     in.expect("(");
-    type = in.word();
+    type = in.token();
     in.expect(")");
   } else if (in.take("*")) {
     p.count_attr = type;
-    type = in.word();
+    type = in.token();
   }
   if (op.type_attr(type) != nullptr) {
     p.type_attr = type;
@@ -147,14 +147,14 @@ DTypeSet type_set(Scanner& in) {
         {"floattype", k_float},
         {"halffloat", k_half_float},
     };
-    const std::string word = in.word();
-    const auto it = k_named.find(word);
-    require(it != k_named.end(), "{}: unknown type set '{}'", in.op(), word);
+    const std::string token = in.token();
+    const auto it = k_named.find(token);
+    require(it != k_named.end(), "{}: unknown type set '{}'", in.op(), token);
     return it->second;
   }
   DTypeSet set;
   while (!in.take("}")) {
-    set.insert(dtype_word(in));
+    set.insert(dtype_token(in));
     in.take(",");
   }
   return set;
@@ -177,7 +177,7 @@ void plain_attr(Scanner& in, const std::string& name, OpDef& op) {
     if (in.take("=")) attr.default_value = in.number<double>();
   } else if (in.take("bool")) {
     attr.kind = AttrKind::boolean;
-    if (in.take("=")) attr.default_value = in.word() == "true";
+    if (in.take("=")) attr.default_value = in.token() == "true";
   } else if (in.take("string")) {
     attr.kind = AttrKind::text;
     if (in.take("=")) attr.default_value = in.quoted();
@@ -195,26 +195,26 @@ bool is_type_set(Scanner in) {
   if (in.take("{")) return true;
   static constexpr std::array<std::string_view, 5> k_sets{
       "type", "numbertype", "realnumbertype", "floattype", "halffloat"};
-  const std::string word = in.word();
-  return contains(k_sets, word);
+  const std::string token = in.token();
+  return contains(k_sets, token);
 }
 
 void read_attrs(Scanner& in, OpDef& op) {
   while (!in.done()) {
-    const std::string name = in.word();
+    const std::string name = in.token();
     in.expect(":");
     if (in.take("list(type)")) {
       op.types.push_back({name, every_type(), std::nullopt, true});
     } else if (in.take("list({")) {
       TypeAttr type{name, {}, std::nullopt, true};
       while (!in.take("})")) {
-        type.allowed.insert(dtype_word(in));
+        type.allowed.insert(dtype_token(in));
         in.take(",");
       }
       op.types.push_back(std::move(type));
     } else if (is_type_set(in)) {
       TypeAttr type{name, type_set(in), std::nullopt, false};
-      if (in.take("=")) type.default_dtype = dtype_word(in);
+      if (in.take("=")) type.default_dtype = dtype_token(in);
       op.types.push_back(std::move(type));
     } else {
       plain_attr(in, name, op);

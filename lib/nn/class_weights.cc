@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
+
+#include "core/parse_number.h"
 
 namespace halfstep::nn {
 namespace {
@@ -19,11 +20,8 @@ bool is_nameless(const config::DataSpec& data) {
 }
 
 std::optional<std::int64_t> class_number(std::string_view text) {
-  std::int64_t number = -1;
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, number);
-  if (parsed.ec != std::errc() || parsed.ptr != end || number < 0) return {};
-  return number;
+  const auto number = parse_number<std::int64_t>(text);
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 /// The number of classes of the model's only output. Models whose classes cannot be weighted go to

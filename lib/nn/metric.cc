@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <utility>
 
 #include "core/error.h"
+#include "core/parse_number.h"
 #include "core/ranges.h"
 #include "graph/ops/ops.h"
 #include "nn/metric_counts.h"
@@ -170,10 +170,8 @@ std::optional<std::int64_t> top_k(std::string_view name) {
   if (name.size() <= k_prefix.size() + k_suffix.size()) return std::nullopt;
   const std::string_view digits =
       name.substr(k_prefix.size(), name.size() - k_prefix.size() - k_suffix.size());
-  std::int64_t k = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), k);
-  if (error != std::errc() || end != digits.data() + digits.size() || k < 1) return std::nullopt;
-  return k;
+  const auto k = parse_number<std::int64_t>(digits);
+  return k && *k >= 1 ? k : std::nullopt;
 }
 
 /// Whether the metric counts outputs on the wrong or right side of a threshold.
@@ -182,7 +180,7 @@ bool counts_positives(std::string_view name) {
   return def != nullptr && !def->counters.empty() && def->counters.back() == k_true_positives;
 }
 
-/// Whether the metric needs_gradient probabilities of events.
+/// Whether the metric is computed from probabilities of events.
 bool wants_probabilities(std::string_view name) { return name == k_auc || counts_positives(name); }
 
 /// Why the metric means nothing there, or "".
@@ -244,10 +242,8 @@ bool is_named(std::string_view name, const Counter& counter) {
   if (!counter.number) return name == counter.name;
   if (!name.starts_with(counter.name)) return false;
   name.remove_prefix(counter.name.size());
-  std::size_t number = 0;
-  if (name.size() != 4 || name[0] != '_') return false;
-  const auto [end, error] = std::from_chars(name.data() + 1, name.data() + name.size(), number);
-  return error == std::errc() && end == name.data() + name.size() && number == *counter.number;
+  return name.size() == 4 && name[0] == '_' &&
+         parse_number<std::size_t>(name.substr(1)) == counter.number;
 }
 
 /// The sums of the metric's own counters.

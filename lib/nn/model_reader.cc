@@ -40,12 +40,12 @@ struct LayerConfig {
 };
 
 bool is_name(std::string_view text) {
-  const auto word = [](char ch) {
+  const auto is_name_char = [](char ch) {
     return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') ||
            ch == '_';
   };
-  const auto inner = [&](char ch) { return word(ch) || ch == '-' || ch == '.'; };
-  return !text.empty() && word(text.front()) && std::ranges::all_of(text, inner);
+  const auto inner = [&](char ch) { return is_name_char(ch) || ch == '-' || ch == '.'; };
+  return !text.empty() && is_name_char(text.front()) && std::ranges::all_of(text, inner);
 }
 
 class ModelReader {

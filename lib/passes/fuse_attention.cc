@@ -167,7 +167,7 @@ class Attention {
         casts_ == Casts::softmax ? r_.user(masked_softmax_, graph::ops::k_cast) : masked_softmax_;
     if (casts_ == Casts::softmax && masked_ && r_.users(masked_softmax_).size() != 1) return false;
     if (dropout_ && (!weights_.valid() || !match_dropout())) return false;
-    // Its result and dvalue, or the one op between it and them; both factors of the gradient.
+    // The matmuls of result and dvalue, or the one op before both; and two ops of the gradient.
     std::size_t users_of_softmax = casts_ == Casts::softmax || masked_ || dropout_ ? 3 : 4;
     if (casts_ == Casts::gradient) {
       --users_of_softmax;

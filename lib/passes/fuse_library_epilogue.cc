@@ -18,8 +18,8 @@ auto is_matmul(bool transpose_a, bool transpose_b, std::string_view epilogue = {
   };
 }
 
-/// A FusedMatMul for `product`, a MatMul or FusedMatMul. `further`: the dtypes of its results after
-/// the first.
+/// A FusedMatMul that replaces `matmul`, a MatMul or FusedMatMul. `more_results`: the dtypes of its
+/// results after the first.
 NewNode fused_matmul(const Node& matmul,
                      std::string_view epilogue,
                      std::vector<Value> inputs,

@@ -37,8 +37,8 @@ class Gradients {
       if (!is_check(rewriter.graph().node(id))) continue;
       if (const auto factor = factor_of(id)) unscaled_[id] = *factor;
     }
-    // The Mul stays where one of its readers cannot multiply by the factor itself, and then no
-    // check of this gradient does. A check that is erased here can be such a reader for others.
+    // A Mul with a reader that cannot apply the factor itself is kept, and its checks read it. A
+    // check that is erased here is such a reader of its other inputs, hence the repetition.
     const auto reads_others = [&](const auto& check) {
       const std::vector<Value>& inputs = rewriter_.graph().node(check.first).inputs;
       return !std::all_of(
@@ -145,7 +145,7 @@ bool supported(const Graph& graph, const Node& update, DType dtype, const Kernel
 
 /// A node that replaces another one. The product of the scalars `factors`, which is 1 where there
 /// are none, becomes its input number `factor`.
-struct Fused {
+struct FusedNode {
   int id;
   NewNode node;
   std::vector<Value> factors = {};
@@ -153,9 +153,9 @@ struct Fused {
 };
 
 /// An update with the multiplications and the cast of its gradient, if it has any.
-std::optional<Fused> fused_update(int id, const Node& node, const Gradients& gradients) {
+std::optional<FusedNode> fused_update(int id, const Node& node, const Gradients& gradients) {
   const graph::ops::UpdatePorts ports = graph::ops::update_ports(*node.def);
-  Fused fused{id, {.op = "FusedUpdate", .inputs = node.inputs}};
+  FusedNode fused{id, {.op = "FusedUpdate", .inputs = node.inputs}};
   Value gradient = node.inputs[ports.gradient];
   for (ScaledGradient scaled = gradients.scaled(gradient); scaled.factor.valid();
        scaled = gradients.scaled(gradient)) {
@@ -175,9 +175,9 @@ std::optional<Fused> fused_update(int id, const Node& node, const Gradients& gra
 }
 
 /// A check of the gradients before they are multiplied and cast.
-Fused fused_check(int id, const Node& node, const Gradients& gradients) {
+FusedNode fused_check(int id, const Node& node, const Gradients& gradients) {
   const std::optional<Value> unscaled = gradients.unscaled(id);
-  Fused fused{id, {.op = node.op, .inputs = {}, .attrs = node.attrs}};
+  FusedNode fused{id, {.op = node.op, .inputs = {}, .attrs = node.attrs}};
   std::vector<Value>& inputs = fused.node.inputs;
   for (const Value& input : node.inputs) {
     inputs.push_back(gradients.source(gradients.scaled(input).x));
@@ -229,7 +229,7 @@ Graph fuse_updates(const Graph& graph, const Target& target) {
   Rewriter rewriter(graph);
   const Gradients gradients(rewriter);
   // Describes all fused nodes before it changes the first node.
-  std::vector<Fused> all;
+  std::vector<FusedNode> all;
   for (int id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
     if (is_check(node)) {
@@ -239,7 +239,7 @@ Graph fuse_updates(const Graph& graph, const Target& target) {
     }
   }
   Factors factors(rewriter);
-  for (Fused& fused : all) {
+  for (FusedNode& fused : all) {
     if (fused.factor) fused.node.inputs[*fused.factor] = factors.of(fused.factors, fused.id);
     rewriter.add({std::move(fused.node)}, fused.id);
     rewriter.remove(fused.id);

@@ -44,7 +44,7 @@ bool keeps_until(const Rewriter& rewriter, Value value, int last) {
   }
 }
 
-/// Sums of squares, none of which depends on another one.
+/// Independent sums of squares.
 struct Squares {
   std::vector<int> sums;
   std::vector<Value> values;

@@ -52,8 +52,8 @@ graph::Graph start_sums_early(const graph::Graph& graph, const Target& /*target*
   std::vector<bool> ordered(static_cast<std::size_t>(graph.size()), false);
   const auto is_ordered = [&](int id) { return ordered[static_cast<std::size_t>(id)]; };
   std::size_t next_start = 0;  // of `starts`
-  // Appends a node to `order` after the nodes that it needs; before the start of an exchange come
-  // those before it in the exchange order, with the nodes that they need.
+  // Depth-first: appends a node to `order` after its inputs, and the start of an exchange also
+  // after the starts that precede it in the exchange order.
   const std::function<void(int)> append = [&](int id) {
     if (is_ordered(id)) return;
     const graph::Node& node = graph.node(id);

@@ -11,7 +11,7 @@ using graph::Graph;
 using graph::Node;
 using graph::Value;
 
-/// The attributes that tell two packings of a variable apart.
+/// The attributes that distinguish two packings of a variable.
 auto layout(const graph::Attrs& attrs) {
   return std::tuple(attrs.get<std::string>("side"),
                     attrs.get<bool>("transpose"),

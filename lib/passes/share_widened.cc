@@ -37,12 +37,12 @@ class WidenedSharing {
   const Node& node(int id) const { return rewriter_.graph().node(id); }
   DType dtype(Value x) const { return rewriter_.type(x).dtype; }
 
-  /// Whether an op moves values and computes none.
+  /// Whether an op only moves elements.
   static bool moves(const Node& node) {
     return node.is(graph::ops::k_reshape, graph::ops::k_transpose);
   }
 
-  /// Whether a 16-bit matmul is to be one of float32 between casts.
+  /// Whether a 16-bit matmul becomes a float32 matmul between casts.
   bool multiplies_widened(int id) const {
     const Node& matmul = node(id);
     const auto fits = [&](Value x) { return may_be_float32(rewriter_.type(x).shape); };
@@ -59,7 +59,7 @@ class WidenedSharing {
     NewNode round = cast(new_value(0), dtype({id, 0}), node(id).name + "/round");
     round.results = {{{id, 0}}};
     const int added = rewriter_.add({std::move(float32_matmul), std::move(round)}, id);
-    // Behind a Reshape the cast is next to the op that reads the result.
+    // Moves the cast behind a Reshape, next to the op that reads the result.
     const std::vector<int>& users = rewriter_.users({added + 1, 0});
     if (users.size() != 1 || users[0] < 0 || !node(users[0]).is(graph::ops::k_reshape)) return;
     const int reshape = users[0];

@@ -7,7 +7,7 @@ namespace {
 
 /// The settings in which the systems differ. Source: TensorFlow loss_scale.py and
 /// loss_scale_optimizer.py, Keras 3 loss_scale_optimizer.py, PyTorch grad_scaler.py.
-struct CompatRow {
+struct CompatDefaults {
   config::Compat compat;
   double min;
   bool grow_on_equal;
@@ -17,30 +17,30 @@ struct CompatRow {
 };
 
 constexpr std::array k_compat{
-    CompatRow{config::Compat::tf1,
-              1,
-              false,
-              true,
-              config::StepCounter::applied,
-              config::ScaleCheck::unscaled},
-    CompatRow{config::Compat::tf2,
-              1,
-              false,
-              true,
-              config::StepCounter::attempted,
-              config::ScaleCheck::unscaled},
-    CompatRow{config::Compat::keras3,
-              0,
-              true,
-              false,
-              config::StepCounter::applied,
-              config::ScaleCheck::scaled},
-    CompatRow{config::Compat::torch,
-              0,
-              true,
-              true,
-              config::StepCounter::applied,
-              config::ScaleCheck::scaled},
+    CompatDefaults{config::Compat::tf1,
+                   1,
+                   false,
+                   true,
+                   config::StepCounter::applied,
+                   config::ScaleCheck::unscaled},
+    CompatDefaults{config::Compat::tf2,
+                   1,
+                   false,
+                   true,
+                   config::StepCounter::attempted,
+                   config::ScaleCheck::unscaled},
+    CompatDefaults{config::Compat::keras3,
+                   0,
+                   true,
+                   false,
+                   config::StepCounter::applied,
+                   config::ScaleCheck::scaled},
+    CompatDefaults{config::Compat::torch,
+                   0,
+                   true,
+                   true,
+                   config::StepCounter::applied,
+                   config::ScaleCheck::scaled},
 };
 
 }  // namespace
@@ -62,7 +62,7 @@ LossScaling resolve_loss_scaling(const config::LossScaleSpec& spec, bool float16
   }
   s.initial = config::initial_scale(spec);
   if (spec.compat) {
-    for (const CompatRow& row : k_compat) {
+    for (const CompatDefaults& row : k_compat) {
       if (row.compat != *spec.compat) continue;
       s.min = row.min;
       s.grow_on_equal = row.grow_on_equal;

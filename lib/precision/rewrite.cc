@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 
+#include "core/parse_number.h"
 #include "core/printable.h"
 #include "core/ranges.h"
 #include "graph/op_def.h"
@@ -295,13 +295,6 @@ void run(Graph graph, const OpTable& ops, const RewriteOptions& options, Rewrite
   Assembler(graph, plan, ops, options.target()).run(result);
 }
 
-std::optional<int> number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 constexpr std::array<std::string_view, 3> k_statuses{"ok", "nothing_to_do", "failed"};
 
 }  // namespace
@@ -340,15 +333,15 @@ bool is_suitable_gpu(std::string_view arch) {
     // sm_70 is 7.0, sm_100 is 10.0, sm_90a a variant of 9.0.
     arch.remove_prefix(3);
     while (!arch.empty() && arch.back() >= 'a' && arch.back() <= 'z') arch.remove_suffix(1);
-    const std::optional<int> both = number(arch);
+    const std::optional<int> both = parse_number<int>(arch);
     return both && *both >= 70;
   }
   const std::size_t dot = arch.find('.');
-  const std::optional<int> major = number(arch.substr(0, dot));
+  const std::optional<int> major = parse_number<int>(arch.substr(0, dot));
   if (!major) return false;
   if (dot == std::string_view::npos) return *major >= 7;
   std::string_view rest = arch.substr(dot + 1);
-  const std::optional<int> minor = number(rest.substr(0, rest.find('.')));
+  const std::optional<int> minor = parse_number<int>(rest.substr(0, rest.find('.')));
   return minor && std::pair(*major, *minor) >= std::pair(7, 0);
 }
 

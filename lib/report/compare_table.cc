@@ -160,7 +160,7 @@ std::string compare_advice(const CompareReport& report) {
   const PolicyBlock* best = nullptr;
   bool known = false;
   for (const PolicyBlock& policy : report.policies) {
-    // A run that diverged has no metrics, and nobody needs_gradient its policy for its speed.
+    // A run that diverged has no metrics, and its policy is not recommended for its speed.
     if (policy.diverged > 0 && policy.baseline) return "";
     const auto& speedup = policy.speedup;
     if (policy.diverged > 0 || policy.baseline || !speedup || !speedup->ci95 ||

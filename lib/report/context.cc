@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "backend/cost_model.h"
 #include "comm/communicator.h"
 #include "config/printer.h"
 #include "core/hash.h"
 #include "core/parallel.h"
+#include "core/parse_number.h"
 #include "core/system.h"
 
 namespace halfstep::report {
@@ -19,20 +18,10 @@ Json scalar(const config::Node& node) {
   if (node.quoted) return utf8(text);
   if (text == "null") return nullptr;
   if (text == "true" || text == "false") return text == "true";
-  const char* begin = text.data();
-  const char* end = begin + text.size();
-  std::int64_t integer = 0;
-  if (const auto [at, error] = std::from_chars(begin, end, integer);
-      error == std::errc() && at == end) {
-    return integer;
-  }
-  double real = 0;
-  if (const auto [at, error] = std::from_chars(begin, end, real);
-      error == std::errc() && at == end) {
-    // Words such as NA's "nan" stay text: JSON has no number for them.
-    return std::isfinite(real) ? Json(real) : Json(utf8(text));
-  }
-  return utf8(text);
+  if (const auto integer = parse_number<std::int64_t>(text)) return *integer;
+  // Words such as NA's "nan" stay text: JSON has no number for them.
+  const auto real = parse_number<double>(text);
+  return real && std::isfinite(*real) ? Json(*real) : Json(utf8(text));
 }
 
 /// The device of the backend, if it is not the CPU.

@@ -170,8 +170,8 @@ std::string view(const EvalReport& report) {
 
 template <class Report>
 std::string study_view(const Report& report, const std::string& table) {
-  const std::string place = report.run.directory.empty() ? "" : report.run.directory + ", ";
-  return line("study", "{}{}", place, report.run.started_at) +
+  const std::string directory = report.run.directory.empty() ? "" : report.run.directory + ", ";
+  return line("study", "{}{}", directory, report.run.started_at) +
          line("status", "{}", status_text(report)) + "\n" + table + warning_lines(report.warnings);
 }
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
+#include "core/parse_number.h"
 #include "study/gate_quantity.h"
 
 namespace halfstep::study {
@@ -45,16 +45,11 @@ std::optional<double> read_number(std::string_view text) {
     divisor = factor;
     break;
   }
-  if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-    return std::nullopt;
-  }
-  return value / divisor;
+  const std::optional<double> value = parse_finite(text);
+  return value ? std::optional(*value / divisor) : std::nullopt;
 }
 
-bool is_word(char c) {
+bool is_token_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
          std::string_view("_.:+-/").find(c) != std::string_view::npos;
 }
@@ -77,16 +72,16 @@ class Reader {
   }
 
   /// An identifier, "" when there is none.
-  std::string_view word() {
+  std::string_view token() {
     skip_spaces();
     const std::size_t begin = at_;
-    while (at_ < text_.size() && is_word(text_[at_])) ++at_;
+    while (at_ < text_.size() && is_token_char(text_[at_])) ++at_;
     return text_.substr(begin, at_ - begin);
   }
 
-  bool take_word(std::string_view wanted) {
+  bool take_token(std::string_view wanted) {
     const std::size_t before = at_;
-    if (word() == wanted) return true;
+    if (token() == wanted) return true;
     at_ = before;
     return false;
   }
@@ -117,16 +112,16 @@ class Reader {
 Term read_term(Reader& reader) {
   const std::size_t begin = reader.position();
   Term term;
-  term.quantity = reader.word();
+  term.quantity = reader.token();
   if (term.quantity.empty()) reader.expected("a quantity");
   const auto* comparator =
       std::ranges::find_if(k_comparators, [&](const Comparator& c) { return reader.take(c.text); });
   if (comparator == k_comparators.end()) reader.expected("<, <=, >, >=, == or !=");
   term.holds = comparator->holds;
 
-  const std::string_view limit = reader.word();
-  term.limit_is_word = limit == "true" || limit == "false";
-  if (term.limit_is_word) {
+  const std::string_view limit = reader.token();
+  term.limit_is_flag = limit == "true" || limit == "false";
+  if (term.limit_is_flag) {
     term.limit = limit == "true" ? 1 : 0;
   } else if (const std::optional<double> number = read_number(limit)) {
     term.limit = *number;
@@ -154,8 +149,8 @@ Gate parse_gate(const std::string& expression) {
   for (;;) {
     gate.any.back().push_back(read_term(reader));
     if (reader.at_end()) return gate;
-    if (reader.take("&&") || reader.take_word("and")) continue;
-    if (!reader.take("||") && !reader.take_word("or")) reader.expected("|| or &&");
+    if (reader.take("&&") || reader.take_token("and")) continue;
+    if (!reader.take("||") && !reader.take_token("or")) reader.expected("|| or &&");
     gate.any.emplace_back();
   }
 }
@@ -164,11 +159,11 @@ void check_gate(const Gate& gate, const ComparisonNames& names) {
   for (const std::vector<Term>& all : gate.any) {
     for (const Term& term : all) {
       const Quantity quantity = resolve_quantity(term.quantity, names);
-      if (term.limit_is_word == quantity.field->flag) continue;
+      if (term.limit_is_flag == quantity.field->flag) continue;
       fail_gate(fmt::format("'{}' compares {} with {}",
                             term.text,
                             quantity.field->flag ? "a yes or no" : "a number",
-                            term.limit_is_word ? "true or false" : "a number"));
+                            term.limit_is_flag ? "true or false" : "a number"));
     }
   }
 }

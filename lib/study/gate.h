@@ -24,7 +24,7 @@ struct Term {
   Relation holds = nullptr;
   double limit = 0;
   std::string text;            ///< as written
-  bool limit_is_word = false;  ///< the limit is `true` or `false`
+  bool limit_is_flag = false;  ///< the limit is `true` or `false`
 };
 
 /// A disjunction of conjunctions: true if all terms of one element of `any` hold.

@@ -111,8 +111,7 @@ void publish(const std::string& temporary, const std::string& final_path) {
   fs::rename(temporary, final_path);
 }
 
-/// The contents of a file of at max_bytes `max_bytes` bytes; a larger one is rejected before
-/// reading.
+/// The contents of a file of at most `max_bytes` bytes; a larger one is rejected before reading.
 std::string read_limited(const std::string& path, std::size_t max_bytes) {
   std::error_code error;
   const std::uintmax_t bytes = fs::file_size(path, error);

@@ -70,7 +70,7 @@ class Pass {
   std::int64_t batches() const { return order_.steps_per_epoch(); }
   /// Samples of the batches before batch `i`.
   std::int64_t before(std::int64_t i) const { return first_[static_cast<std::size_t>(i)]; }
-  /// Goes on to batch `i`, and returns its number of samples.
+  /// Advances to batch `i`; returns its number of samples.
   std::int64_t begin(std::int64_t i) {
     order_.batch_at(i, batch_);
     return batch_.size();
@@ -98,8 +98,8 @@ class Pass {
     }
   }
 
-  /// Runs the batch, from the states after the one before; at first 0. A smaller one, the last, has
-  /// the first rows of the states.
+  /// Runs the batch from the states of the preceding one, initially 0. A smaller last batch has the
+  /// first rows of the states.
   void run(plan::Plan& plan) {
     for (const auto& [name, value] : plan.graph().fetches()) {
       if (!plan.has_input(name)) continue;
@@ -129,10 +129,10 @@ class Pass {
 };
 
 /// The classes that an output predicts, and their labels.
-struct Predicted {
+struct PredictedOutput {
   std::string fetch;
   std::int64_t each = 0;     ///< predictions of a sample; 0 for real values
-  std::int64_t before = 0;   ///< those of the outputs before, likewise
+  std::int64_t before = 0;   ///< predictions of a sample in the preceding outputs
   std::int64_t label = 0;    ///< offset of the labels in those of a sample
   std::int64_t classes = 0;  ///< that predictions are counted by; 0: they are not
   std::int64_t targets = 1;  ///< values of a label; several are those of its classes
@@ -140,15 +140,15 @@ struct Predicted {
 };
 
 /// `plan` evaluates `batch` samples.
-std::vector<Predicted> predicted(const Session& session,
-                                 const data::SplitView& rows,
-                                 const plan::Plan& plan,
-                                 std::int64_t batch) {
+std::vector<PredictedOutput> predicted(const Session& session,
+                                       const data::SplitView& rows,
+                                       const plan::Plan& plan,
+                                       std::int64_t batch) {
   const data::Dataset& dataset = session.dataset();
-  std::vector<Predicted> all;
-  Predicted next;
+  std::vector<PredictedOutput> all;
+  PredictedOutput next;
   for (const nn::TrainedOutput& output : session.step_spec().outputs) {
-    Predicted& now = all.emplace_back(next);
+    PredictedOutput& now = all.emplace_back(next);
     now.fetch = output.named("predictions");
     now.ignored = output.loss->ignored_class();
     const std::size_t index = all.size() - 1;
@@ -186,7 +186,7 @@ std::int64_t class_at(const TensorView& labels, std::int64_t at, std::int64_t ta
 
 /// Counts the predictions of a sample whose labels begin at element `label` of `labels`.
 void count(Confusion& confusion,
-           const Predicted& of,
+           const PredictedOutput& of,
            const TensorView& labels,
            std::int64_t label,
            std::span<const std::int64_t> predictions) {
@@ -240,14 +240,14 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
   const std::int64_t batches = pass.batches();
   const std::int64_t values_of_label = rows.labels.shape.elements(1, rows.labels.shape.rank());
   const plan::Plan& full = session.plan(nn::Purpose::evaluate, batch);
-  const std::vector<Predicted> outputs = predicted(session, rows, full, batch);
+  const std::vector<PredictedOutput> outputs = predicted(session, rows, full, batch);
   const std::vector<std::string> counters = session.step_spec().counters();
   const std::size_t row = 1 + counters.size();
   // Layout of the results after the ordinal: an even number of scalars, then predictions.
   const auto scalar = [&](std::size_t index) {
     return sizeof k_no_ordinal + index * row * sizeof(float);
   };
-  const auto prediction = [&](const Predicted& of, std::int64_t sample) {
+  const auto prediction = [&](const PredictedOutput& of, std::int64_t sample) {
     return scalar(static_cast<std::size_t>(batches + batches % 2)) +
            static_cast<std::size_t>(of.before * samples + sample * of.each) * sizeof(std::int64_t);
   };
@@ -290,13 +290,13 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
     std::size_t at = scalar(static_cast<std::size_t>(i));
     keep("loss", at);
     for (const std::string& counter : counters) keep("metric/" + counter, at += sizeof(float));
-    for (const Predicted& of : outputs) {
+    for (const PredictedOutput& of : outputs) {
       if (of.each > 0) keep(of.fetch, prediction(of, first));
     }
   });
   std::vector<std::byte> results(prediction(outputs.back(), end));
   all.download(memory.results.data(), results.data(), results.size());
-  for (const Predicted& of : outputs) {
+  for (const PredictedOutput& of : outputs) {
     const auto n = static_cast<std::size_t>(of.classes);
     result.outputs.push_back({session.step_spec().outputs[result.outputs.size()].key,
                               {of.classes, std::vector<std::int64_t>(n * n, 0)},
@@ -311,7 +311,7 @@ Evaluation evaluate(Session& session, const data::SplitView& rows) {
     loss += static_cast<double>(*value) * static_cast<double>(pass.samples().size());
     for (const std::string& counter : counters) sums[counter] += static_cast<double>(*++value);
     for (std::size_t k = 0; k < outputs.size(); ++k) {
-      const Predicted& of = outputs[k];
+      const PredictedOutput& of = outputs[k];
       OutputPredictions& output = result.outputs[k];
       const auto* of_sample =
           reinterpret_cast<const std::int64_t*>(results.data() + prediction(of, pass.before(i)));

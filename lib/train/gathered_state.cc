@@ -46,10 +46,10 @@ void GatheredState::gather_all(std::span<const plan::State::Entry> of,
                                const Gather& gather,
                                bool keep) {
   std::vector<plan::State::Entry> entries;
-  struct At {
+  struct VariableIndex {
     std::size_t entry, best;
   };
-  std::map<std::string, At> by_name;
+  std::map<std::string, VariableIndex> by_name;
   std::size_t next_best = 0;
   for (const plan::State::Entry& entry : of) {
     const graph::Variable& variable = entry.variable;
@@ -63,7 +63,7 @@ void GatheredState::gather_all(std::span<const plan::State::Entry> of,
     if (!keep) continue;
     if (variable.role == Role::master) {
       // The weight that it belongs to was declared before.
-      const At at = by_name.at(variable.slice->tensor);
+      const VariableIndex at = by_name.at(variable.slice->tensor);
       entries[at.entry].variable.type = {value.dtype(), value.shape()};
       entries[at.entry].tensor = std::move(value);
       if (in_best) gathered_best_[at.best] = std::move(best_value);

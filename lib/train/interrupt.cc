@@ -78,16 +78,16 @@ Request take_request() {
 }
 
 std::function<Request()> requests_before(std::chrono::steady_clock::time_point limit,
-                                         std::function<Request()> own) {
+                                         std::function<Request()> requests) {
   using Clock = std::chrono::steady_clock;
   return [limit,
-          own = std::move(own),
+          requests = std::move(requests),
           last = std::optional<Clock::time_point>(),
           longest = Clock::duration::zero()]() mutable {
     const Clock::time_point now = Clock::now();
     if (last) longest = std::max(longest, now - *last);
     last = now;
-    return std::max(own(), now + longest < limit ? Request::none : Request::time_limit);
+    return std::max(requests(), now + longest < limit ? Request::none : Request::time_limit);
   };
 }
 

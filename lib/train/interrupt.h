@@ -34,10 +34,10 @@ class InterruptGuard {
 /// The strongest request so far. A request to exit persists; one for a checkpoint is cleared.
 Request take_request();
 
-/// The requests of `own`, and Request::time_limit as soon as the next call may come after `limit`,
-/// that is if it takes as long as the longest interval between two calls so far (a step, or the
-/// validation of an epoch).
+/// The results of `requests`, and Request::time_limit as soon as the next call may come after
+/// `limit`, that is if it takes as long as the longest interval between two calls so far (a step,
+/// or the validation of an epoch).
 std::function<Request()> requests_before(std::chrono::steady_clock::time_point limit,
-                                         std::function<Request()> own);
+                                         std::function<Request()> requests);
 
 }  // namespace halfstep::train

@@ -137,14 +137,14 @@ NumericsSample collect_numerics(plan::Plan& plan,
 namespace {
 
 /// Counts of the non-finite values of a tensor.
-struct Scan {
+struct NonfiniteCounts {
   std::int64_t infinities = 0;
   std::int64_t nans = 0;
   double finite_absmax = 0;
 };
 
-Scan scan(const TensorView& view) {
-  Scan result;
+NonfiniteCounts scan(const TensorView& view) {
+  NonfiniteCounts result;
   dispatch_floating(view.dtype, [&]<class T>(Type<T>) {
     const T* x = view.as<T>();
     for (std::int64_t i = 0; i < view.elements(); ++i) {
@@ -211,7 +211,7 @@ std::optional<FirstNonfinite> attribute(plan::Plan& plan,
     if (first || (check && check->finite(outputs))) return;
     for (const TensorView& out : outputs) {
       if (first || !is_floating(out.dtype)) continue;
-      const Scan found = scan(HostTensor(*backend.memory, out).view());
+      const NonfiniteCounts found = scan(HostTensor(*backend.memory, out).view());
       if (found.infinities + found.nans == 0) continue;
       first = FirstNonfinite{node.name,
                              node.op,

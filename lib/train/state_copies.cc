@@ -90,7 +90,7 @@ StateCopies::StateCopies(Session& session) : session_(session) {
     id_ = ranks->gather(fmt::format("{}{:x}-{:x}", k_copies_folder, now, ::getpid())).front();
     return;
   }
-  // As much again remains for the device's libraries, which allocate in the first steps.
+  // Leaves the same amount for the device's libraries, which allocate in the first steps.
   const std::size_t bytes = session.state().device_bytes();
   if (2 * bytes > session.backend().memory->available_bytes()) every_ = 0;
   if (every_ > 0) copies_[newest_].on_device = backend::Buffer(session.backend().memory, bytes);
@@ -100,7 +100,7 @@ void StateCopies::after_step(const RunState& run) {
   if (every_ == 0) return;
   const std::int64_t ordinal = run.progress.counters.ordinal;
   if (ordinal / every_ == std::exchange(last_, ordinal) / every_) return;
-  // All ranks have done a step since the newest copy, so that each of them has that one.
+  // All ranks have completed a step since the newest copy, so each of them has it.
   if (session_.is_divided()) newest_ = 1 - newest_;
   Copy& copy = copies_[newest_];
   copy.ordinal = -1;

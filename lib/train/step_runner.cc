@@ -51,7 +51,7 @@ void set_phases(StepSample& time, const plan::PhaseSeconds& seconds) {
   time.optimizer = phase(graph::Phase::clip) + phase(graph::Phase::update);
 }
 
-/// The bytes of the sums of a step's graph, of which NCCL counts none: a ring's.
+/// Bytes of the all-reduces of a step, computed for a ring: NCCL does not count them.
 void set_device_traffic(StepSample& time, const graph::Graph& graph) {
   for (int id = 0; id < graph.size(); ++id) {
     const graph::Node& node = graph.node(id);

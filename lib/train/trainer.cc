@@ -125,14 +125,14 @@ Trainer::Trainer(Session& session, TrainOptions options, TrainObserver& observer
   }
   if (session.ranks() == nullptr) return;
   // The rank that saves requests a checkpoint that is due by time: all ranks take part in it.
-  const auto own = [this, requests = std::move(options_.requests)] {
+  const auto rank_request = [this, requests = std::move(options_.requests)] {
     const Request request = requests ? requests() : Request::none;
     const bool due = options_.saves && options_.directory && request == Request::none &&
                      CheckpointSchedule(session_.spec().training.checkpoint_every, length_)
                          .is_due_by_time(checkpoints_.seconds().since_last);
     return due ? Request::checkpoint : request;
   };
-  options_.requests = agreed_requests(own, *session.ranks());
+  options_.requests = agreed_requests(rank_request, *session.ranks());
 }
 
 bool Trainer::advance(std::int64_t steps) {
@@ -148,9 +148,9 @@ bool Trainer::advance_together(std::int64_t steps) {
   const Counters& counters = run_.progress.counters;
   const CheckpointSchedule schedule(session_.spec().training.checkpoint_every, length_);
   // A run that lost a rank during the validation of an epoch resumes before it.
-  const bool unrecorded =
+  const bool ends_unevaluated =
       counters.ordinal % length_.steps_per_epoch == 0 && run_.progress.sums.steps > 0;
-  if (unrecorded && !done()) end_epoch(false);
+  if (ends_unevaluated && !done()) end_epoch(false);
   while (steps > 0 && !done() && steps_left() > 0) {
     const std::int64_t max_steps =
         std::min({steps, steps_left(), schedule.steps_to_next(counters.ordinal)});

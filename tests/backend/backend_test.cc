@@ -16,7 +16,7 @@ namespace {
 
 using backend::Isa;
 
-BuiltCase product(DType dtype) {
+BuiltCase matmul(DType dtype) {
   return build(
       {.name = "MatMul/choice", .op = "MatMul", .inputs = {uniform({4, 8}), uniform({8, 2})}},
       dtype);
@@ -48,7 +48,7 @@ TEST_CASE("cpu backend: never has more than the limit") {
 
 TEST_CASE("choose: the first row that accepts, and why those before it did not") {
   const backend::Backend cpu = backend::cpu_backend(1);
-  const BuiltCase f64 = product(DType::float64);
+  const BuiltCase f64 = matmul(DType::float64);
   const backend::Choice choice = choose(cpu, f64);
   REQUIRE(choice.kernel != nullptr);
   CHECK(choice.kernel->name == "reference/matmul");
@@ -57,23 +57,23 @@ TEST_CASE("choose: the first row that accepts, and why those before it did not")
     CHECK((kernel.starts_with("packed/") || kernel.starts_with("onednn/")));
     CHECK(why != "");
   }
-  CHECK(choose(cpu, product(DType::float32)).kernel->name == "onednn/matmul");
-  CHECK(choose(cpu, product(DType::float16)).kernel->name == "onednn/matmul by float32");
-  CHECK(choose(backend::cpu_reference(), product(DType::float32)).kernel->name ==
+  CHECK(choose(cpu, matmul(DType::float32)).kernel->name == "onednn/matmul");
+  CHECK(choose(cpu, matmul(DType::float16)).kernel->name == "onednn/matmul by float32");
+  CHECK(choose(backend::cpu_reference(), matmul(DType::float32)).kernel->name ==
         "reference/matmul");
 }
 
 TEST_CASE("choose: nothing where no row accepts") {
   backend::Backend cpu = backend::cpu_backend(1);
   cpu.kernels = backend::cpu::onednn_kernels();
-  const backend::Choice choice = choose(cpu, product(DType::float64));
+  const backend::Choice choice = choose(cpu, matmul(DType::float64));
   CHECK(choice.kernel == nullptr);
   CHECK(choice.refused.size() == 2);
 }
 
 TEST_CASE("choose: bfloat16 without instructions for it goes by float32") {
   const backend::Backend cpu = backend::cpu_backend(1, Isa::avx512);
-  CHECK(choose(cpu, product(DType::bfloat16)).kernel->name == "onednn/matmul by float32");
+  CHECK(choose(cpu, matmul(DType::bfloat16)).kernel->name == "onednn/matmul by float32");
 }
 
 TEST_CASE("node view: constants are read, other inputs are not") {

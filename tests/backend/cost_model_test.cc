@@ -216,12 +216,12 @@ TEST_CASE("packing: counted for operands that need a launch, not for those that 
                          {"n", std::int64_t{64}},
                          {"k", std::int64_t{64}},
                          {"products", std::int64_t{1}}});
-    const OneNode product = matmul_node(64, 64, 64);
-    CHECK(static_cast<bool>(packing_pays(product.view(), one.view(), "packed/x", capabilities)) ==
+    const OneNode square = matmul_node(64, 64, 64);
+    CHECK(static_cast<bool>(packing_pays(square.view(), one.view(), "packed/x", capabilities)) ==
           !packs);
     // A kernel that is missing from a table with others is not chosen by it.
-    CHECK_FALSE(packing_pays(product.view(), one.view(), "packed/new", capabilities));
-    CHECK(packing_pays(product.view(), one.view(), "packed/new", {.costs = nothing}));
+    CHECK_FALSE(packing_pays(square.view(), one.view(), "packed/new", capabilities));
+    CHECK(packing_pays(square.view(), one.view(), "packed/new", {.costs = nothing}));
   }
 }
 

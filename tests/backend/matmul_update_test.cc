@@ -65,8 +65,8 @@ std::vector<Device> devices() {
               {.op = "PackedMatMulUpdate", .name = "emulated", .prepare = emulated_update}};
         }
         for (const backend::Kernel& kernel : backend::cpu::all_kernels()) {
-          const bool product = kernel.op.starts_with("PackedMatMul");
-          if (!product || wanted(kernel)) device.rows.push_back(kernel);
+          const bool is_matmul = kernel.op.starts_with("PackedMatMul");
+          if (!is_matmul || wanted(kernel)) device.rows.push_back(kernel);
         }
         all.push_back(std::move(device));
       };
@@ -124,7 +124,7 @@ struct After {
     };
     const Value a = operand({p.m, p.k}, 'a', 50);
     const Value b = operand({p.k, p.n}, 'b', 51);
-    graph::Attrs product{
+    graph::Attrs matmul{
         {"T", p.dtype}, {"m", p.m}, {"n", p.n}, {"k", p.k}, {"products", p.products}};
     graph::Attrs update = c.attrs;
     update.set("rule", c.op);
@@ -135,15 +135,15 @@ struct After {
     if (inside) {
       inputs.push_back(a);
     } else {
-      product.set("Tresults", std::vector<DType>{p.dtype});
-      inputs.push_back(fixture.b().add("PackedMatMul", {a, b}, product));
+      matmul.set("Tresults", std::vector<DType>{p.dtype});
+      inputs.push_back(fixture.b().add("PackedMatMul", {a, b}, matmul));
     }
     for (double x : c.after({}, 1)) inputs.push_back(fixture.b().scalar(DType::float32, x));
     inputs.push_back(fixture.b().scalar(DType::float32, p.unscale));
     inputs.insert(inputs.end(), copies.begin(), copies.end());
     if (inside) {
       inputs.push_back(b);
-      for (const auto& [name, value] : product) update.set(name, value);
+      for (const auto& [name, value] : matmul) update.set(name, value);
     }
     fixture.b().add_node(inside ? "PackedMatMulUpdate" : "FusedUpdate", inputs, update);
     fixture.run();
@@ -185,9 +185,9 @@ TEST_CASE("matmul update: the same bits as the matmul, then the update, for ever
         if (p.k > k_short && c.name != "rmsprop") continue;
         CAPTURE(c.name);
         set_thread_count(1);
-        const After apart(device.backend(1), p, c, false);
+        const After separate(device.backend(1), p, c, false);
         const After inside(device.backend(1), p, c, true);
-        CHECK(inside.differs(apart) == -1);
+        CHECK(inside.differs(separate) == -1);
       }
     }
   }

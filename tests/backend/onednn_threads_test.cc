@@ -29,7 +29,7 @@ struct ThreadCountGuard {
 
 /// Teams of threads that the program's OpenMP functions run during a float32 matmul by oneDNN of
 /// two size x size matrices.
-long teams_of_a_product(int threads, std::int64_t size) {
+long teams_of_a_matmul(int threads, std::int64_t size) {
   const backend::Backend cpu = backend::cpu_backend(threads);
   const Shape shape{size, size};
   OpCase c{.name = fmt::format("MatMul/{0}x{0}x{0}", size),
@@ -80,8 +80,8 @@ TEST_CASE("onednn threads: convolutions of pieces of a batch agree and start no 
 
 TEST_CASE("onednn threads: its loops reach the pool exactly where that is said") {
   const ThreadCountGuard guard;
-  CHECK(teams_of_a_product(1, 512) == 0);
-  const bool reached = teams_of_a_product(2, 512) > 0;
+  CHECK(teams_of_a_matmul(1, 512) == 0);
+  const bool reached = teams_of_a_matmul(2, 512) > 0;
   const backend::OneDnnThreads threads = backend::onednn_threads();
   CAPTURE(threads.runtime);
   CAPTURE(threads.reason);
@@ -92,7 +92,7 @@ TEST_CASE("onednn threads: its loops reach the pool exactly where that is said")
 
 TEST_CASE("onednn threads: a matmul too small to wake a thread for runs on the calling one") {
   const ThreadCountGuard guard;
-  CHECK(teams_of_a_product(2, 63) == 0);
+  CHECK(teams_of_a_matmul(2, 63) == 0);
 }
 
 TEST_CASE(

@@ -48,21 +48,21 @@ double microseconds(const Run& run) {
   return end->seconds_since(*begin) / k_runs * 1e6;
 }
 
-struct Product {
+struct MatMulShape {
   std::string_view name;
   MatmulKey key;
 };
 
 /// The matmuls of a step of the guide's model, 784-4096-4096-10 at a batch of 8192, with the ten
 /// classes padded to 16.
-std::vector<Product> matmuls_of_guide(DType dtype) {
+std::vector<MatMulShape> matmuls_of_guide(DType dtype) {
   const std::int64_t shrink = is_emulated() ? 256 : 1;
   const std::int64_t batch = 8192 / shrink, units = 4096 / shrink;
   const std::int64_t inputs = is_emulated() ? 16 : 784, classes = 16;
   const auto key = [&](std::int64_t m, std::int64_t n, std::int64_t k, Epilogue epilogue) {
     return MatmulKey{.m = m, .n = n, .k = k, .in = dtype, .out = dtype, .epilogue = epilogue};
   };
-  std::vector<Product> matmuls{
+  std::vector<MatMulShape> matmuls{
       {"dense_1", key(batch, units, inputs, Epilogue::bias_relu_mask)},
       {"dense_2", key(batch, units, units, Epilogue::bias_relu_mask)},
       {"logits", key(batch, classes, units, Epilogue::bias)},
@@ -72,7 +72,7 @@ std::vector<Product> matmuls_of_guide(DType dtype) {
       {"dense_2 gradient", key(units, units, batch, Epilogue::none)},
       {"dense_1 output gradient", key(batch, units, units, Epilogue::relu_gradient_bias_gradient)},
       {"dense_1 gradient", key(inputs, units, batch, Epilogue::none)}};
-  for (Product& matmul : matmuls) {
+  for (MatMulShape& matmul : matmuls) {
     const bool to_weights = matmul.key.k == batch;
     matmul.key.transpose_a = to_weights;
     matmul.key.transpose_b =
@@ -150,7 +150,7 @@ double own_bias_gradient(const MatmulKey& key, void* dy, const void* features = 
 
 void answer_matmuls() {
   RandomStream random(71, 0);
-  for (Product matmul : matmuls_of_guide(DType::float16)) {
+  for (MatMulShape matmul : matmuls_of_guide(DType::float16)) {
     MatmulKey plain_key = matmul.key;
     plain_key.epilogue = Epilogue::none;
     Trial plain(plain_key, random), fused(matmul.key, random);
@@ -283,7 +283,7 @@ void answer_float32() {
   for (const Float32Math math : {Float32Math::ieee, Float32Math::tf32}) {
     double sum = 0;
     std::string chosen;
-    for (Product matmul : matmuls_of_guide(DType::float32)) {
+    for (MatMulShape matmul : matmuls_of_guide(DType::float32)) {
       matmul.key.epilogue = Epilogue::none;
       matmul.key.float32 = math;
       Trial trial(matmul.key, random);

@@ -102,11 +102,11 @@ result y y
   CHECK(done.type(done.fetch("dx")) == graph::TensorType{DType::float16, {4, 3}});
   const graph::Node& cast = result(done, "dw");
   REQUIRE(cast.op == "Cast");
-  const graph::Node& product = done.node(cast.inputs[0].node);
-  CHECK(product.op == "MatMul");
-  CHECK(product.origin.layer == "dense");
-  CHECK(product.origin.phase == graph::Phase::backward);
-  CHECK(product.attrs.get<bool>("transpose_a"));
+  const graph::Node& matmul = done.node(cast.inputs[0].node);
+  CHECK(matmul.op == "MatMul");
+  CHECK(matmul.origin.layer == "dense");
+  CHECK(matmul.origin.phase == graph::Phase::backward);
+  CHECK(matmul.attrs.get<bool>("transpose_a"));
 }
 
 TEST_CASE("differentiate: an op without a gradient on the way is an error") {
@@ -130,7 +130,7 @@ result y a
 }
 
 TEST_CASE(
-    "promote_weight_gradient: products and sums that end a weight's gradient are taken in "
+    "promote_weight_gradient: matmuls and sums that end a weight's gradient are taken in "
     "float32") {
   const graph::Graph given = read_graph(R"(
 w = Placeholder() {dtype: float32, shape: [3, 2], _shape: [[3, 2]]}
@@ -157,14 +157,14 @@ result y y
   // The regularizer's term is float32; it is added to the matmul.
   const graph::Node& sum = result(wide, "dw");
   REQUIRE((sum.op == "AddV2" || sum.op == "AddN"));
-  const graph::Node* product = nullptr;
+  const graph::Node* matmul = nullptr;
   for (const Value& input : sum.inputs) {
-    if (wide.node(input.node).op == "MatMul") product = &wide.node(input.node);
+    if (wide.node(input.node).op == "MatMul") matmul = &wide.node(input.node);
   }
-  REQUIRE(product != nullptr);
-  CHECK(product->attrs.get<DType>("T") == DType::float32);
-  CHECK(product->attrs.get<bool>("transpose_a"));
-  for (const Value& input : product->inputs) {
+  REQUIRE(matmul != nullptr);
+  CHECK(matmul->attrs.get<DType>("T") == DType::float32);
+  CHECK(matmul->attrs.get<bool>("transpose_a"));
+  for (const Value& input : matmul->inputs) {
     const graph::Node& cast = wide.node(input.node);
     CHECK(cast.op == "Cast");
     CHECK(wide.type(cast.inputs[0]).dtype == DType::bfloat16);

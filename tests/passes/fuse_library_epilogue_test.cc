@@ -51,24 +51,24 @@ struct TwoLayers {
     w1 = b.placeholder("w1", dtype, {48, 96});
     w2 = b.placeholder("w2", dtype, {96, 40});
     const Value b1 = b.placeholder("b1", dtype, {96}), b2 = b.placeholder("b2", dtype, {40});
-    h = b.add("Relu", {b.add("BiasAdd", {product(x, w1, false, false), b1})}, {}, "hidden");
-    y = b.add("BiasAdd", {product(h, w2, false, false), b2}, {}, "logits");
+    h = b.add("Relu", {b.add("BiasAdd", {matmul(x, w1, false, false), b1})}, {}, "hidden");
+    y = b.add("BiasAdd", {matmul(h, w2, false, false), b2}, {}, "logits");
     const Value db2 = b.cast(b.add("BiasAddGrad", {dy}), DType::float32);
-    dh = b.add("ReluGrad", {product(dy, w2, false, true), h}, {}, "dh");
-    const Value dw2 = product(h, dy, true, false);
+    dh = b.add("ReluGrad", {matmul(dy, w2, false, true), h}, {}, "dh");
+    const Value dw2 = matmul(h, dy, true, false);
     const Value db1 = b.add("BiasAddGrad", {dh});
-    const Value dw1 = product(x, dh, true, false);
+    const Value dw1 = matmul(x, dh, true, false);
     graph.fetches() = {{"y", y}, {"dw1", dw1}, {"dw2", dw2}, {"db1", db1}, {"db2", db2}};
   }
 
-  Value product(Value l, Value r, bool tl, bool tr) {
+  Value matmul(Value l, Value r, bool tl, bool tr) {
     return b.add("MatMul", {l, r}, {{"transpose_a", tl}, {"transpose_b", tr}});
   }
 };
 
 }  // namespace
 
-TEST_CASE("fuse_library_epilogue: each dense layer is one product forward and two backward") {
+TEST_CASE("fuse_library_epilogue: each dense layer is one matmul forward and two backward") {
   for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
     CAPTURE(name(dtype));
     const Graph fused = fuse(TwoLayers(dtype).graph);
@@ -115,7 +115,7 @@ TEST_CASE("fuse_library_epilogue: what no kernel takes stays as it is") {
 
 TEST_CASE("fuse_library_epilogue: values that others read stay values") {
   TwoLayers layers(DType::float16);
-  // Somebody needs_gradient the sum before the Relu, and the gradient before its mask.
+  // The sum before the Relu and the gradient before its mask are fetched.
   const Value sum = layers.graph.node(layers.h.node).inputs[0];
   const Value unmasked = layers.graph.node(layers.dh.node).inputs[0];
   layers.graph.fetches().push_back({"sum", sum});
@@ -176,8 +176,8 @@ TEST_CASE("fuse_library_epilogue: a bias behind the Reshape of rows to steps mov
       const Value x = b.placeholder("x", DType::float16, {32, 5});
       const Value w = b.placeholder("w", DType::float16, {5, 6});
       const Value bias = b.placeholder("bias", DType::float16, {steps.back()});
-      const Value product = b.add("MatMul", {x, w});
-      Value y = b.add("BiasAdd", {graph::ops::reshape(b, product, steps), bias});
+      const Value matmul = b.add("MatMul", {x, w});
+      Value y = b.add("BiasAdd", {graph::ops::reshape(b, matmul, steps), bias});
       if (activated) y = b.add("Relu", {y});
       graph.fetches() = {{"y", y}};
       const Graph fused = fuse(graph);

@@ -49,17 +49,17 @@ TEST_CASE("fuse_packing_into_matmul: both matmuls over x read it row-major, in e
     const Graph fused = lower(Layer(dtype).graph);
     // w and dy as right operands.
     CHECK(count(fused, "PackOperand") == 2);
-    const auto products = nodes(fused, "PackedMatMul");
-    REQUIRE(products.size() == 2);
+    const auto matmuls = nodes(fused, "PackedMatMul");
+    REQUIRE(matmuls.size() == 2);
     for (const std::size_t i : {0U, 1U}) {
-      const graph::Node& product = *products[i];
-      CHECK(fused.node(product.inputs[0].node).name == "x");
-      CHECK(fused.type(product.inputs[1]).dtype == DType::uint8);
-      CHECK(product.attrs.get<bool>("transpose_a") == (i == 1));
-      CHECK(product.attrs.get<DType>("Ta") == dtype);
+      const graph::Node& matmul = *matmuls[i];
+      CHECK(fused.node(matmul.inputs[0].node).name == "x");
+      CHECK(fused.type(matmul.inputs[1]).dtype == DType::uint8);
+      CHECK(matmul.attrs.get<bool>("transpose_a") == (i == 1));
+      CHECK(matmul.attrs.get<DType>("Ta") == dtype);
     }
-    CHECK(products[0]->attrs.get<bool>("bias"));
-    CHECK(products[0]->inputs.size() == 3);
+    CHECK(matmuls[0]->attrs.get<bool>("bias"));
+    CHECK(matmuls[0]->inputs.size() == 3);
   }
 }
 
@@ -80,8 +80,8 @@ TEST_CASE("fuse_packing_into_matmul: an operand that two matmuls read packed is 
   graph.fetches() = {{"xv", b.add("MatMul", {x, v})}, {"xw", b.add("MatMul", {x, w})}};
   const Graph kept = lower(graph);
   CHECK(count(kept, "PackOperand") == 3);
-  for (const graph::Node* product : nodes(kept, "PackedMatMul")) {
-    CHECK(kept.type(product->inputs[0]).dtype == DType::uint8);
+  for (const graph::Node* matmul : nodes(kept, "PackedMatMul")) {
+    CHECK(kept.type(matmul->inputs[0]).dtype == DType::uint8);
   }
 }
 

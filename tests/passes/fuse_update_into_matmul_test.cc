@@ -44,7 +44,7 @@ struct Layer {
     const Value packed =
         b.add("PackedVariable", {handle}, {{"dtype", DType::bfloat16}, {"side", std::string("b")}});
     const Value weight = b.add("Identity", {b.read(handle)});
-    gradient = product("dw", operand("x"), options.bias);
+    gradient = matmul("dw", operand("x"), options.bias);
     dx = b.add("PackedMatMul", {operand("dy"), packed}, attributes(false), "dx");
     graph.fetches() = {{"dx", dx}, {"other", b.add("Relu", {dx}, {}, "other")}};
     if (options.view) graph.fetches().emplace_back("loss", b.add("Relu", {weight}, {}, "loss"));
@@ -80,7 +80,7 @@ struct Layer {
   Value operand(std::string_view name) {
     return b.placeholder(name, DType::uint8, {graph::ops::packed_bytes(k_side, k_side, {})});
   }
-  Value product(std::string_view name, Value x, bool bias) {
+  Value matmul(std::string_view name, Value x, bool bias) {
     std::vector<Value> inputs{x, operand("y")};
     if (bias) inputs.push_back(b.placeholder("bias", DType::bfloat16, {k_side}));
     return b.add("PackedMatMul", inputs, attributes(bias), name);
@@ -102,7 +102,7 @@ bool precedes(const Graph& graph, std::string_view first, std::string_view secon
 
 }  // namespace
 
-TEST_CASE("fuse_update_into_matmul: the product takes the update's inputs and its name") {
+TEST_CASE("fuse_update_into_matmul: the matmul takes the update's inputs and its name") {
   const Graph fused = Layer().fused();
   CHECK(nodes(fused, "FusedUpdate").empty());
   CHECK(fused.find("dw") < 0);

@@ -37,8 +37,8 @@ Graph fuse(const Graph& graph) {
   return fused;
 }
 
-std::set<char> forms(const graph::Node& product) {
-  const std::string& letters = product.attrs.get<std::string>("forms");
+std::set<char> forms(const graph::Node& matmul) {
+  const std::string& letters = matmul.attrs.get<std::string>("forms");
   return {letters.begin(), letters.end()};
 }
 
@@ -56,14 +56,14 @@ struct TwoLayers {
     const Value w1 = b.cast(b.placeholder("w1", DType::float32, {48, 96}), dtype);
     const Value w2 = b.cast(b.placeholder("w2", DType::float32, {96, 40}), dtype);
     const Value b1 = input("b1", {96}), b2 = input("b2", {40});
-    const auto product = [&](Value l, Value r, bool tl, bool tr) {
+    const auto matmul = [&](Value l, Value r, bool tl, bool tr) {
       return b.add("MatMul", {l, r}, {{"transpose_a", tl}, {"transpose_b", tr}});
     };
-    h = b.add("Relu", {b.add("BiasAdd", {product(x, w1, false, false), b1})});
-    y = b.cast(b.add("BiasAdd", {product(h, w2, false, false), b2}), DType::float32);
-    const Value dh = b.add("ReluGrad", {product(dy, w2, false, true), h});
-    dw2 = b.cast(product(h, dy, true, false), DType::float32);
-    dw1 = b.cast(product(x, dh, true, false), DType::float32);
+    h = b.add("Relu", {b.add("BiasAdd", {matmul(x, w1, false, false), b1})});
+    y = b.cast(b.add("BiasAdd", {matmul(h, w2, false, false), b2}), DType::float32);
+    const Value dh = b.add("ReluGrad", {matmul(dy, w2, false, true), h});
+    dw2 = b.cast(matmul(h, dy, true, false), DType::float32);
+    dw1 = b.cast(matmul(x, dh, true, false), DType::float32);
     db1 = b.add("BiasAddGrad", {dh});
     graph.fetches() = {{"y", y}, {"dw1", dw1}, {"dw2", dw2}, {"db1", db1}};
   }
@@ -114,7 +114,7 @@ TEST_CASE("pack_matmuls: what no kernel would run, and float32, stay as they are
   CHECK(count(wide, "MatMul") == 5);
 }
 
-TEST_CASE("pack_matmuls: the number of partial products is the float16 products' alone") {
+TEST_CASE("pack_matmuls: the number of partial products is the float16 matmuls' alone") {
   for (const auto& [dtype, wanted] :
        {std::pair{DType::bfloat16, std::int64_t{1}}, std::pair{DType::float16, std::int64_t{4}}}) {
     const Graph packed = pack(TwoLayers(dtype).graph, always, 4);
@@ -136,7 +136,7 @@ TEST_CASE("pack_matmuls: float16 is packed as it is where no kernel takes its pa
 }
 
 TEST_CASE(
-    "pack_matmuls: a product that a float32 kernel computes faster from widened operands stays") {
+    "pack_matmuls: a matmul that a float32 kernel computes faster from widened operands stays") {
   const auto gradients = [](const graph::OpInstance& op) {
     CHECK(op.node.outputs[0].dtype == DType::float32);
     return op.node.attrs.get<bool>("transpose_a");
@@ -182,20 +182,20 @@ TEST_CASE(
   }
   // Operands that no matmul writes packed: x and dy in two orders each, w1, w2 in two.
   CHECK(count(fused, "PackOperand") == 7);
-  const auto products = nodes(fused, "PackedMatMul");
-  REQUIRE(products.size() == 5);
+  const auto matmuls = nodes(fused, "PackedMatMul");
+  REQUIRE(matmuls.size() == 5);
   // The hidden layer: for the next matmul, for the weight gradient, and its signs.
-  CHECK(forms(*products[0]) == std::set<char>{'A', 'T', 'M'});
-  CHECK(products[0]->attrs.get<bool>("bias"));
-  CHECK(products[0]->attrs.get<std::string>("activation") == "Relu");
+  CHECK(forms(*matmuls[0]) == std::set<char>{'A', 'T', 'M'});
+  CHECK(matmuls[0]->attrs.get<bool>("bias"));
+  CHECK(matmuls[0]->attrs.get<std::string>("activation") == "Relu");
   // The scores go to the loss in float32; the weight gradients to the optimizer.
-  CHECK(forms(*products[1]) == std::set<char>{'f'});
-  CHECK(products[1]->attrs.get<bool>("bias"));
+  CHECK(forms(*matmuls[1]) == std::set<char>{'f'});
+  CHECK(matmuls[1]->attrs.get<bool>("bias"));
   std::size_t masked = 0;
-  for (const graph::Node* product : products) {
-    if (!product->attrs.get<bool>("mask")) continue;
+  for (const graph::Node* matmul : matmuls) {
+    if (!matmul->attrs.get<bool>("mask")) continue;
     ++masked;
-    CHECK(forms(*product) == std::set<char>{'B', 's'});
+    CHECK(forms(*matmul) == std::set<char>{'B', 's'});
   }
   CHECK(masked == 1);
 }
@@ -207,15 +207,15 @@ TEST_CASE(
   Builder b(graph, graph::op_table());
   const Value x = b.placeholder("x", DType::bfloat16, {64, 64});
   const Value w = b.placeholder("w", DType::bfloat16, {64, 64});
-  const Value product = b.add("MatMul", {x, w}, {}, "product");
-  const Value relu = b.add("Relu", {product}, {}, "relu");
-  graph.fetches() = {{"product", product}, {"relu", relu}};
+  const Value matmul = b.add("MatMul", {x, w}, {}, "product");
+  const Value relu = b.add("Relu", {matmul}, {}, "relu");
+  graph.fetches() = {{"product", matmul}, {"relu", relu}};
   const Graph fused = fuse(graph);
   CHECK(count(fused, "Relu") == 1);
   CHECK(forms(*nodes(fused, "PackedMatMul").at(0)) == std::set<char>{'r'});
 }
 
-TEST_CASE("fuse_packed_epilogue: the finite check reads max-norms of the products it checks") {
+TEST_CASE("fuse_packed_epilogue: the finite check reads max-norms of the matmuls it checks") {
   TwoLayers layers;
   Builder b(layers.graph, graph::op_table());
   const Value factor = b.placeholder("factor", DType::float32, {});
@@ -236,15 +236,15 @@ TEST_CASE("fuse_packed_epilogue: the finite check reads max-norms of the product
   CHECK(fused.type(check.inputs[1]).shape == Shape{2, 3});
   CHECK(fused.type(check.inputs[2]).shape == Shape{96});
   for (const std::size_t i : {0U, 1U}) {
-    const graph::Node& product = fused.node(check.inputs[i].node);
-    CHECK(product.op == "PackedMatMul");
-    CHECK(forms(product) == std::set<char>{i == 0 ? 'f' : 'r', 'n'});
+    const graph::Node& matmul = fused.node(check.inputs[i].node);
+    CHECK(matmul.op == "PackedMatMul");
+    CHECK(forms(matmul) == std::set<char>{i == 0 ? 'f' : 'r', 'n'});
     CHECK(fused.type(check.inputs[i]).dtype == DType::bfloat16);
   }
   CHECK(fused.node(check.inputs[3].node).op == "Placeholder");
 }
 
-TEST_CASE("fuse_packed_epilogue: a gradient whose activation is in no product keeps its ReluGrad") {
+TEST_CASE("fuse_packed_epilogue: a gradient whose activation is in no matmul keeps its ReluGrad") {
   Graph graph;
   Builder b(graph, graph::op_table());
   const Value dy = b.placeholder("dy", DType::bfloat16, {64, 64});

@@ -41,9 +41,8 @@ struct Layer {
     const Value half = b.cast(b.add("Mul", {images, b.scalar(DType::float32, 0.5)}), dtype);
     const Value x = b.add("Reshape", {half, b.ints({batch, 48})});
     const Value w = b.cast(b.placeholder("w", DType::float32, {48, 32}), dtype);
-    const Value product = b.add("MatMul", {x, w});
-    const Value y =
-        b.add("Relu", {b.add("BiasAdd", {product, b.placeholder("bias", dtype, {32})})});
+    const Value matmul = b.add("MatMul", {x, w});
+    const Value y = b.add("Relu", {b.add("BiasAdd", {matmul, b.placeholder("bias", dtype, {32})})});
     const Value z = b.add("MatMul", {y, b.placeholder("v", dtype, {32, 32})});
     const Value dy = b.add("ReluGrad", {b.add("Square", {z}), y});
     const Value dw = b.add("MatMul", {x, dy}, {{"transpose_a", true}});
@@ -71,10 +70,10 @@ std::size_t stored(const Graph& lowered, DType dtype) {
 TEST_CASE("share_widened: matmuls read rounded float32 and nothing between them is 16 bits wide") {
   for (const DType dtype : {DType::bfloat16, DType::float16}) {
     const Graph shared = lower(Layer(dtype).graph);
-    const auto products = nodes(shared, "MatMul");
-    REQUIRE(products.size() == 3);
-    for (const Node* product : products) CHECK(product->outputs[0].dtype == DType::float32);
-    CHECK(products[0]->inputs[0] == products[2]->inputs[0]);
+    const auto matmuls = nodes(shared, "MatMul");
+    REQUIRE(matmuls.size() == 3);
+    for (const Node* matmul : matmuls) CHECK(matmul->outputs[0].dtype == DType::float32);
+    CHECK(matmuls[0]->inputs[0] == matmuls[2]->inputs[0]);
     CHECK(stored(shared, dtype) == 0);
     // Of v, and the two results that are fetched; all others are in the body of an op.
     CHECK(count(shared, "Cast") == 3);
@@ -120,9 +119,9 @@ TEST_CASE("share_widened: operands of packed matmuls are packed from rounded flo
   const Graph packed = passes::fuse_packing_into_matmul(
       passes::fuse_packed_epilogue(passes::pack_matmuls(graph, target), target), target);
   const Graph shared = lower(packed);
-  const Node& product = *nodes(shared, "PackedMatMul")[0];
-  CHECK(product.attrs.get<DType>("T") == DType::float16);
-  CHECK(product.attrs.get<DType>("Ta") == DType::float32);
+  const Node& matmul = *nodes(shared, "PackedMatMul")[0];
+  CHECK(matmul.attrs.get<DType>("T") == DType::float16);
+  CHECK(matmul.attrs.get<DType>("Ta") == DType::float32);
   CHECK(shared.type(nodes(shared, "PackOperand")[0]->inputs[0]).dtype == DType::float32);
   CHECK(nodes(shared, "MatMul").size() == 2);
 }
@@ -146,15 +145,15 @@ TEST_CASE("share_widened: a packed matmul of rounded float32 runs before its res
       passes::fuse_packed_epilogue(passes::pack_matmuls(graph, target), target), target);
   const Graph shared = lower(packed);
   CHECK(nodes(shared, "PackedMatMul")[0]->attrs.get<DType>("Ta") == DType::float32);
-  for (const Node* product : nodes(shared, "MatMul")) {
-    CHECK(product->outputs[0].dtype == DType::float32);
+  for (const Node* matmul : nodes(shared, "MatMul")) {
+    CHECK(matmul->outputs[0].dtype == DType::float32);
   }
 }
 
 TEST_CASE("share_widened: large values, and ops whose kernels do not widen, stay in 16 bits") {
   const Graph large = lower(Layer(DType::float16, 600000).graph);
-  for (const Node* product : nodes(large, "MatMul")) {
-    CHECK(product->outputs[0].dtype == DType::float16);
+  for (const Node* matmul : nodes(large, "MatMul")) {
+    CHECK(matmul->outputs[0].dtype == DType::float16);
   }
   const Graph graph = Layer(DType::float16).graph;
   CHECK(outline(passes::share_widened(graph, {.supports = always})) == outline(graph));

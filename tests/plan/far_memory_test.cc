@@ -70,8 +70,8 @@ class FarMemory final : public backend::Memory {
   std::set<std::pair<std::byte*, std::size_t>> blocks_;
 };
 
-struct Steps {
-  explicit Steps(const backend::Backend& backend, std::string_view policy)
+struct TrainingSteps {
+  explicit TrainingSteps(const backend::Backend& backend, std::string_view policy)
       : graph(step_graph(policy, 12)),
         state(graph, 7, backend.memory),
         plan(compile(graph, backend)),
@@ -104,8 +104,8 @@ backend::Backend far_cpu() {
 TEST_CASE("memory: a backend with memory of its own computes the bits of the host") {
   for (const std::string_view policy : {"float32", "mixed_float16"}) {
     CAPTURE(policy);
-    Steps near(cpu(), policy);
-    Steps far(far_cpu(), policy);
+    TrainingSteps near(cpu(), policy);
+    TrainingSteps far(far_cpu(), policy);
     CHECK(near.state.full_hash() == far.state.full_hash());
     near.run(3);
     far.run(3);
@@ -116,7 +116,7 @@ TEST_CASE("memory: a backend with memory of its own computes the bits of the hos
 
 TEST_CASE(
     "memory: the host side of the variables changes when it is asked to, and so does the far one") {
-  Steps far(far_cpu(), "float32");
+  TrainingSteps far(far_cpu(), "float32");
   const Tensor& host = far.state.tensor("dense/bias");
   const Tensor before = host.clone();
   far.run(1);
@@ -136,7 +136,7 @@ TEST_CASE(
 TEST_CASE("memory: a trace shows values where they are, without copies to the host") {
   const backend::Backend backend = far_cpu();
   const auto& memory = static_cast<const FarMemory&>(*backend.memory);
-  Steps far(backend, "mixed_bfloat16");
+  TrainingSteps far(backend, "mixed_bfloat16");
   feed(far.plan, 5);
   int seen = 0;
   far.plan.trace(

@@ -1,7 +1,7 @@
 #pragma once
 // The scalar functions that the body of a FusedElementwise may have (graph/elementwise_body.h):
-// those of lists.h, and ops that are functions of elements there alone, since their operands are
-// broadcast first and bool is 0 or 1.
+// those of lists.h, and ops that are scalar functions only inside a body, whose operands are
+// broadcast beforehand and where bool is 0 or 1.
 
 #include "backend/functions/lists.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// Comparisons, tests, logic, and choices of an operand.
+// Comparisons, predicates, logic and selection.
 
 #include "backend/functions/function.h"
 

@@ -42,7 +42,7 @@ struct Erfinv : Function<1> {
       const C u = error * Math::exp(y * y) / (2 * std::numbers::inv_sqrtpi);
       y -= u / (1 + y * u);
     }
-    // Where the polynomial has no value.
+    // Outside the domain of the polynomial.
     return Math::abs(x) == C(1) ? x * std::numeric_limits<C>::infinity() : y;
   }
 };

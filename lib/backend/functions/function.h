@@ -11,8 +11,8 @@
 //     }
 //   };
 //
-// C is the compute type. Math supplies the elementary functions, by which the kernels differ in
-// the last places: StdMath of std_math.h, or the polynomials of cpu/vector/isa/math.inc.
+// C is the compute type. Math supplies the elementary functions, in which the kernels differ by a
+// few ulp: StdMath of std_math.h, or the polynomials of cpu/vector/isa/math.inc.
 //
 // Each function and each helper is a template over Math, also where it needs no elementary
 // function: a build for an instruction set has a Math of its own unnamed namespace, so that the
@@ -38,8 +38,8 @@ struct Function {
   static constexpr bool predicate = false;
   /// The result is an operand, negated or not, or a small integer: it needs no rounding.
   static constexpr bool exact = false;
-  /// An element takes so many instructions, of a polynomial and an exponential or more, that
-  /// float32 operands are read more slowly than memory delivers them.
+  /// Compute-bound even for float32 operands: a polynomial and an exponential, or more, per
+  /// element.
   static constexpr bool costly = false;
   /// The vector kernels have a loop of it, so their Math has the functions that it calls.
   static constexpr bool vectorized = true;

@@ -35,12 +35,12 @@ const FusedEpilogue& epilogue_of(const InferContext& c) {
 }
 
 std::vector<Shape> infer_fused(const InferContext& c) {
-  const Shape product = infer_matmul(c)[0];
-  const Shape mask{fused_mask_bytes(product[0], product[1])};
+  const Shape matmul = infer_matmul(c)[0];
+  const Shape mask{fused_mask_bytes(matmul[0], matmul[1])};
   const FusedEpilogue& epilogue = epilogue_of(c);
   std::vector<Shape> wanted;
-  if (epilogue.bias) wanted.push_back(Shape{product[1]});
-  if (epilogue.reads_mask) wanted.insert(wanted.end(), {mask, product});
+  if (epilogue.bias) wanted.push_back(Shape{matmul[1]});
+  if (epilogue.reads_mask) wanted.insert(wanted.end(), {mask, matmul});
   if (c.inputs() != wanted.size() + 2) {
     throw ShapeError(fmt::format("{} takes {} arguments", epilogue.name, wanted.size()));
   }
@@ -53,9 +53,9 @@ std::vector<Shape> infer_fused(const InferContext& c) {
                                  to_string(wanted[i]),
                                  to_string(given)));
   }
-  std::vector<Shape> results{product};
+  std::vector<Shape> results{matmul};
   if (epilogue.writes_mask) results.push_back(mask);
-  if (epilogue.sums) results.push_back(Shape{product[1]});
+  if (epilogue.sums) results.push_back(Shape{matmul[1]});
   return results;
 }
 

@@ -45,33 +45,33 @@ std::vector<Shape> infer_batch_matmul(const InferContext& c) {
 
 /// The two matmuls of the gradient; with `t` for transposed, by (transpose_a, transpose_b): da = dy
 /// bt | dy b | b dyt | bt dyt and db = at dy | dyt a | a dy | dyt at.
-std::vector<Value> gradient_product(const GradientContext& c, const Flags& flags) {
+std::vector<Value> gradient_any_matmul(const GradientContext& c, const Flags& flags) {
   const bool ta = c.node.attrs.get<bool>(flags.a);
   const bool tb = c.node.attrs.get<bool>(flags.b);
   const Value a = c.input(0);
   const Value b = c.input(1);
   const Value dy = c.dy[0];
-  const auto product = [&](Value x, Value y, bool tx, bool ty) {
+  const auto matmul = [&](Value x, Value y, bool tx, bool ty) {
     return c.b.add(c.node.op, {x, y}, {{std::string(flags.a), tx}, {std::string(flags.b), ty}});
   };
   std::vector<Value> dx(2);
   if (needs_gradient(c, 0)) {
-    const Value da = ta ? product(b, dy, tb, true) : product(dy, b, false, !tb);
+    const Value da = ta ? matmul(b, dy, tb, true) : matmul(dy, b, false, !tb);
     dx[0] = unbroadcast(c.b, da, c.b.shape(a));
   }
   if (needs_gradient(c, 1)) {
-    const Value db = tb ? product(dy, a, true, ta) : product(a, dy, !ta, false);
+    const Value db = tb ? matmul(dy, a, true, ta) : matmul(a, dy, !ta, false);
     dx[1] = unbroadcast(c.b, db, c.b.shape(b));
   }
   return dx;
 }
 
 std::vector<Value> gradient_matmul(const GradientContext& c) {
-  return gradient_product(c, k_transpose);
+  return gradient_any_matmul(c, k_transpose);
 }
 
 std::vector<Value> gradient_batch_matmul(const GradientContext& c) {
-  return gradient_product(c, k_adjoint);
+  return gradient_any_matmul(c, k_adjoint);
 }
 
 std::int64_t channels(const InferContext& c) {

@@ -101,12 +101,12 @@ std::vector<Value> gradient_rnn(const GradientContext& c) {
   Builder& b = c.b;
   const RnnGeometry g = rnn_geometry(c.node.attrs, b.shape(c.input(0)));
   require(g.training, "the gradient of an RNN that kept no gates");
-  const auto given = [&](std::size_t i) {
+  const auto output_gradient = [&](std::size_t i) {
     const TensorType& type = b.type(c.output(i));
     return c.dy[i].valid() ? c.dy[i] : b.fill(type.dtype, type.shape, 0);
   };
-  std::vector<Value> inputs{given(0),
-                            given(1),
+  std::vector<Value> inputs{output_gradient(0),
+                            output_gradient(1),
                             c.input(1),
                             c.input(3),
                             c.input(4),
@@ -126,21 +126,21 @@ std::vector<Value> gradient_rnn(const GradientContext& c) {
   std::vector<Value> dx(c.node.inputs.size());
   dx[0] = {node, 0};
   if (needs_gradient(c, 1)) {
-    const auto product = [&](Value states, Value sums) {
+    const auto matmul = [&](Value states, Value sums) {
       return b.add("MatMul", {states, sums}, {{"transpose_a", true}});
     };
     const Value states = reshape(b, c.output(4), Shape{rows, g.units});
     if (g.state_columns() == g.columns()) {
-      dx[1] = product(states, recurrent);
+      dx[1] = matmul(states, recurrent);
     } else {
       const auto columns = [&](Value of, std::int64_t first, std::int64_t count) {
         return b.add("Slice", {of, b.ints({0, first}), b.ints({rows, count})});
       };
       const Value gates = reshape(b, c.output(2), Shape{rows, g.saved * g.units});
       const Value candidate =
-          product(columns(gates, 3 * g.units, g.units), columns(recurrent, 2 * g.units, g.units));
+          matmul(columns(gates, 3 * g.units, g.units), columns(recurrent, 2 * g.units, g.units));
       dx[1] = b.add("ConcatV2",
-                    {product(states, columns(recurrent, 0, g.state_columns())),
+                    {matmul(states, columns(recurrent, 0, g.state_columns())),
                      candidate,
                      b.scalar(DType::int32, 1)});
     }

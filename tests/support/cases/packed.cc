@@ -11,7 +11,7 @@ using graph::ops::PackedFormat;
 /// An operand of random parts in [0, 0.75]: bytes below 64 in both halves of a bfloat16.
 Operand parts(std::int64_t bytes) { return indices({bytes}, 0, 64, DType::uint8); }
 
-OpCase product(std::string name, DType dtype, std::int64_t products, bool all) {
+OpCase packed_matmul(std::string name, DType dtype, std::int64_t products, bool all) {
   // No padding along the depth, where it must be zero.
   constexpr std::int64_t m = 40, n = 45, k = 192;
   OpCase c{.name = "PackedMatMul/" + name,
@@ -52,7 +52,7 @@ OpCase row_major(OpCase c, DType source, bool transpose) {
 }
 
 /// A gradient of up to 100 that is applied with a rate of 2^-12.
-OpCase product_update(DType dtype, std::int64_t products) {
+OpCase matmul_update(DType dtype, std::int64_t products) {
   constexpr std::int64_t m = 40, n = 45, k = 192;
   return {.name = fmt::format("PackedMatMulUpdate/{} by {}", halfstep::name(dtype), products),
           .op = "PackedMatMulUpdate",
@@ -78,17 +78,18 @@ OpCase product_update(DType dtype, std::int64_t products) {
 
 std::vector<OpCase> packed_cases() {
   std::vector<OpCase> cases{
-      product("plain", DType::bfloat16, 1, false),
-      product("bias, activation and mask", DType::bfloat16, 1, true),
-      product("float16 by 4", DType::float16, 4, true),
-      product("float16", DType::float16, 1, true),
-      row_major(
-          product("bias, activation and mask", DType::bfloat16, 1, true), DType::bfloat16, true),
-      row_major(product("float16 by 4", DType::float16, 4, true), DType::float32, false),
-      row_major(product("float16", DType::float16, 1, true), DType::float32, false),
-      product_update(DType::bfloat16, 1),
-      product_update(DType::float16, 4),
-      product_update(DType::float16, 1)};
+      packed_matmul("plain", DType::bfloat16, 1, false),
+      packed_matmul("bias, activation and mask", DType::bfloat16, 1, true),
+      packed_matmul("float16 by 4", DType::float16, 4, true),
+      packed_matmul("float16", DType::float16, 1, true),
+      row_major(packed_matmul("bias, activation and mask", DType::bfloat16, 1, true),
+                DType::bfloat16,
+                true),
+      row_major(packed_matmul("float16 by 4", DType::float16, 4, true), DType::float32, false),
+      row_major(packed_matmul("float16", DType::float16, 1, true), DType::float32, false),
+      matmul_update(DType::bfloat16, 1),
+      matmul_update(DType::float16, 4),
+      matmul_update(DType::float16, 1)};
   for (const auto& [dtype, parts] :
        {PackedFormat{}, PackedFormat{DType::float16, 1}, PackedFormat{DType::float16, 2}}) {
     for (const std::string side : {"a", "b"}) {

@@ -114,7 +114,7 @@ class ByImages final : public Launch {
     TensorView chunk, rest;
     std::int64_t image_bytes = 0;
   };
-  struct Piece {
+  struct ChunkProgram {
     std::unique_ptr<Stages> stages;
     std::int64_t workspace = 0;  ///< offset
     std::size_t result = 0;      ///< offset of a sum
@@ -195,14 +195,14 @@ class ByImages final : public Launch {
     return of_chunk;
   }
 
-  /// Prepares the operands that the first part's program, or that of the rest, shares with others.
+  /// Prepares the operands that all chunks share, for full chunks or for the rest.
   void prepare(const Args& args, bool rest) {
-    Piece& program = rest ? programs_.back() : programs_.front();
+    ChunkProgram& program = rest ? programs_.back() : programs_.front();
     for (std::size_t i = 0; i < in_.size(); ++i) {
       program.in[i] = view(in_[i], args.in[i], rest ? split_.chunks - 1 : 0);
     }
     const Args shared{program.in, args.out, args.workspace + program.workspace};
-    // Another region of all threads costs more than the layout of a small filter.
+    // For a small filter another parallel region costs more than its reorder.
     if (shared_elements_ < k_shared_elements) {
       on_calling_thread([&] { program.stages->prepare(shared); });
     } else {
@@ -213,7 +213,7 @@ class ByImages final : public Launch {
   /// Returns the sum of the chunk, where there is one.
   float* run_chunk(const Args& args, std::int64_t chunk, std::int64_t part) {
     const bool rest = is_rest(chunk);
-    Piece& program = rest ? programs_.back() : programs_[static_cast<std::size_t>(part)];
+    ChunkProgram& program = rest ? programs_.back() : programs_[static_cast<std::size_t>(part)];
     for (std::size_t i = 0; i < in_.size(); ++i) program.in[i] = view(in_[i], args.in[i], chunk);
     const TensorView out = view(out_, args.out[0], chunk);
     const Args of_chunk{program.in, {&out, 1}, args.workspace + program.workspace};
@@ -227,7 +227,7 @@ class ByImages final : public Launch {
   std::vector<Port> in_;
   Port out_;
   std::int64_t shared_elements_ = 0;
-  std::vector<Piece> programs_;                  ///< one for each part, and one for the rest
+  std::vector<ChunkProgram> programs_;           ///< one for each part, and one for the rest
   std::vector<std::atomic<std::int64_t>> next_;  ///< chunk of each part
   std::int64_t sum_floats_ = 0;
   std::vector<std::int64_t> sum_offsets_;  ///< of the sum of each part

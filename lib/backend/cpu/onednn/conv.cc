@@ -136,7 +136,7 @@ ConvDescs primitive_descs(
 /// Operand `port`, of which `with_images` says whether it has images, reduced over the axis before
 /// the last `inner` elements. Left and right parts with the same index are multiplied: (high,
 /// high), (high, low), (low, high), and as the fourth (low, low).
-enum class Side { left, right };
+enum class Factor { left, right };
 Program::Memory operand(Program& program,
                         const NodeView& node,
                         std::size_t port,
@@ -144,14 +144,14 @@ Program::Memory operand(Program& program,
                         const dnnl::memory::desc& desc,
                         const Conv& c,
                         std::int64_t inner,
-                        Side side) {
+                        Factor factor) {
   if (c.products == 1) return program.input(port, desc);
   using vector::SplitPart;
   const std::int64_t elements = node.input(port).shape.elements();
   Split split{.outer = (with_images ? elements / c.batch * c.images : elements) / inner,
               .inner = inner,
               .parts = {SplitPart::high}};
-  if (side == Side::left) {
+  if (factor == Factor::left) {
     split.parts.insert(split.parts.end(), {SplitPart::high, SplitPart::low, SplitPart::low});
   } else {
     split.parts.insert(split.parts.end(), {SplitPart::low, SplitPart::high, SplitPart::low});
@@ -216,12 +216,12 @@ Sum add_forward(Program& program, const NodeView& node, const Conv& c) {
   const ConvDescs user = stored_descs(program, c, Result::y);
   const auto how = choose(program, c, forward);
   const std::int64_t channels = node.input(0).shape[3];
-  const auto right = operand(program, node, 1, false, user.w, c, channels * c.w[0], Side::right);
+  const auto right = operand(program, node, 1, false, user.w, c, channels * c.w[0], Factor::right);
   const auto w = program.in_layout(right, how.weights_desc());
   std::vector<std::pair<int, Program::Memory>> args{{DNNL_ARG_WEIGHTS, w}};
   if (c.biased) args.push_back({DNNL_ARG_BIAS, program.input(2, user.bias)});
   program.begin_chunk();
-  const auto left = operand(program, node, 0, true, user.x, c, channels, Side::left);
+  const auto left = operand(program, node, 0, true, user.x, c, channels, Factor::left);
   args.push_back({DNNL_ARG_SRC, program.in_layout(left, how.src_desc())});
   args.push_back({DNNL_ARG_DST, program.for_layout(program.output(0, user.y), how.dst_desc())});
   program.run(dnnl::convolution_forward(how), how.scratchpad_desc(), args);
@@ -233,10 +233,10 @@ Sum add_backward_data(Program& program, const NodeView& node, const Conv& c) {
   const ConvDescs user = stored_descs(program, c, Result::x);
   const auto how = choose(program, c, backward_data);
   const std::int64_t channels = node.input(2).shape[3];
-  const auto right = operand(program, node, 1, false, user.w, c, channels, Side::right);
+  const auto right = operand(program, node, 1, false, user.w, c, channels, Factor::right);
   const auto w = program.in_layout(right, how.weights_desc());
   program.begin_chunk();
-  const auto left = operand(program, node, 2, true, user.y, c, channels, Side::left);
+  const auto left = operand(program, node, 2, true, user.y, c, channels, Factor::left);
   const auto dy = program.in_layout(left, how.diff_dst_desc());
   const auto dx = program.for_layout(program.output(0, user.x), how.diff_src_desc());
   program.run(dnnl::convolution_backward_data(how),
@@ -252,8 +252,8 @@ Sum add_backward_weights(Program& program, const NodeView& node, const Conv& c) 
   if (copies_too_much(how.impl_info_str(), c)) how = backward_weights(program, c, Freedom::all);
   const std::int64_t x_row = node.input(0).shape.elements() / c.batch * c.images;
   const std::int64_t y_row = node.input(2).shape.elements() / c.batch * c.images;
-  const auto left = operand(program, node, 0, true, user.x, c, x_row, Side::left);
-  const auto right = operand(program, node, 2, true, user.y, c, y_row, Side::right);
+  const auto left = operand(program, node, 0, true, user.x, c, x_row, Factor::left);
+  const auto right = operand(program, node, 2, true, user.y, c, y_row, Factor::right);
   const auto x = program.in_layout(left, how.src_desc());
   const auto dy = program.in_layout(right, how.diff_dst_desc());
   const auto [result, offset] = program.result(user.w);
@@ -342,28 +342,28 @@ Accepts accepts_conv(const NodeView& node, const Capabilities& capabilities) {
 }
 
 template <Result result>
-void add_rows(std::vector<Kernel>& rows, std::string_view op) {
+void add_kernels(std::vector<Kernel>& kernels, std::string_view op) {
   if (!op.starts_with("Depthwise")) {
-    rows.push_back(row<build<result>, Arithmetic::split>(op, "onednn/conv by halves"));
-    rows.back().accepts = accepts_conv<result, Arithmetic::split>;
+    kernels.push_back(kernel<build<result>, Arithmetic::split>(op, "onednn/conv by halves"));
+    kernels.back().accepts = accepts_conv<result, Arithmetic::split>;
   }
-  rows.push_back(row<build<result>, Arithmetic::native>(op, "onednn/conv"));
-  rows.back().accepts = accepts_conv<result, Arithmetic::native>;
-  rows.push_back(row<build<result>, Arithmetic::by_float32>(op, "onednn/conv by float32"));
+  kernels.push_back(kernel<build<result>, Arithmetic::native>(op, "onednn/conv"));
+  kernels.back().accepts = accepts_conv<result, Arithmetic::native>;
+  kernels.push_back(kernel<build<result>, Arithmetic::by_float32>(op, "onednn/conv by float32"));
 }
 
 }  // namespace
 
 std::vector<Kernel> conv_kernels() {
-  std::vector<Kernel> rows;
-  add_rows<Result::y>(rows, "Conv2D");
-  add_rows<Result::y>(rows, "Conv2DBias");
-  add_rows<Result::x>(rows, "Conv2DBackpropInput");
-  add_rows<Result::w>(rows, "Conv2DBackpropFilter");
-  add_rows<Result::y>(rows, "DepthwiseConv2dNative");
-  add_rows<Result::x>(rows, "DepthwiseConv2dNativeBackpropInput");
-  add_rows<Result::w>(rows, "DepthwiseConv2dNativeBackpropFilter");
-  return rows;
+  std::vector<Kernel> kernels;
+  add_kernels<Result::y>(kernels, "Conv2D");
+  add_kernels<Result::y>(kernels, "Conv2DBias");
+  add_kernels<Result::x>(kernels, "Conv2DBackpropInput");
+  add_kernels<Result::w>(kernels, "Conv2DBackpropFilter");
+  add_kernels<Result::y>(kernels, "DepthwiseConv2dNative");
+  add_kernels<Result::x>(kernels, "DepthwiseConv2dNativeBackpropInput");
+  add_kernels<Result::w>(kernels, "DepthwiseConv2dNativeBackpropFilter");
+  return kernels;
 }
 
 }  // namespace halfstep::backend::cpu::onednn

@@ -10,7 +10,7 @@ namespace halfstep::backend::cpu::onednn {
 namespace {
 
 /// A (batched) matmul and the memory layout of its operands.
-struct Product {
+struct MatMulDims {
   dnnl::memory::dims a, b, y;
   bool transpose_a = false;
   bool transpose_b = false;
@@ -18,8 +18,8 @@ struct Product {
 
 bool is_batched(const NodeView& node) { return node.node.is(graph::ops::k_batch_matmul_v2); }
 
-Product product(const NodeView& node) {
-  Product p;
+MatMulDims matmul_dims(const NodeView& node) {
+  MatMulDims p;
   p.transpose_a = node.attrs().get<bool>(is_batched(node) ? "adj_x" : "transpose_a");
   p.transpose_b = node.attrs().get<bool>(is_batched(node) ? "adj_y" : "transpose_b");
   // Missing batch axes are broadcast as leading extents of 1.
@@ -38,7 +38,7 @@ Product product(const NodeView& node) {
 
 /// Whether reordering b into a packed copy pays: with many rows of a, each block of b would be
 /// packed many times, and 16-bit GEMMs need b in pairs of rows. Measured with bench_kernels.
-bool pack_b(const Product& p, bool is_bfloat16) {
+bool pack_b(const MatMulDims& p, bool is_bfloat16) {
   if (p.y.size() != 2) return false;
   const dnnl::memory::dim rows = p.y[0], columns = p.y[1], terms = p.b[0];
   if (is_bfloat16) return !p.transpose_a && rows >= 1024;
@@ -53,7 +53,7 @@ constexpr dnnl::memory::dim k_gap = 16;
 /// Whether b is copied to rows with a gap. If a has few rows, oneDNN's AVX2 GEMM reads columns of b
 /// in place: with rows of a multiple of 2 KiB a column maps to one or two sets of an L1 cache of 8
 /// ways.
-bool spreads_b(const Product& p, Isa isa) {
+bool spreads_b(const MatMulDims& p, Isa isa) {
   constexpr dnnl::memory::dim k_few = 512, k_bad_row = 2048 / sizeof(float);
   // For fewer elements the copy takes longer than the matmul gains.
   constexpr dnnl::memory::dim k_min = 16;
@@ -64,16 +64,16 @@ bool spreads_b(const Product& p, Isa isa) {
 /// Minimum number of multiplications for which other threads are woken.
 constexpr dnnl::memory::dim k_waking_work = 1 << 18;
 
-bool is_small(const Product& p) {
+bool is_small(const MatMulDims& p) {
   dnnl::memory::dim work = p.b[p.b.size() - 2];
   for (const dnnl::memory::dim extent : p.y) work *= extent;
   return work < k_waking_work;
 }
 
-Prepared build_product(const NodeView& node,
-                       const Product& p,
-                       const Capabilities& capabilities,
-                       Arithmetic arithmetic) {
+Prepared build_matmul(const NodeView& node,
+                      const MatMulDims& p,
+                      const Capabilities& capabilities,
+                      Arithmetic arithmetic) {
   Program program(node, arithmetic, capabilities);
   const auto a = program.matrix(p.a, p.transpose_a);
   const auto b = program.matrix(p.b, p.transpose_b);
@@ -98,23 +98,23 @@ Prepared build_product(const NodeView& node,
 }
 
 Prepared build(const NodeView& node, const Capabilities& capabilities, Arithmetic arithmetic) {
-  const Product p = product(node);
-  if (!is_small(p)) return build_product(node, p, capabilities, arithmetic);
+  const MatMulDims p = matmul_dims(node);
+  if (!is_small(p)) return build_matmul(node, p, capabilities, arithmetic);
   Prepared prepared;
-  on_calling_thread([&] { prepared = build_product(node, p, capabilities, arithmetic); });
+  on_calling_thread([&] { prepared = build_matmul(node, p, capabilities, arithmetic); });
   return prepared;
 }
 
 }  // namespace
 
 std::vector<Kernel> matmul_kernels() {
-  std::vector<Kernel> rows;
+  std::vector<Kernel> kernels;
   for (const std::string_view op : {"MatMul", "BatchMatMulV2"}) {
-    rows.push_back(row<build, Arithmetic::native>(op, "onednn/matmul"));
-    rows.push_back(row<build, Arithmetic::by_float32>(op, "onednn/matmul by float32"));
-    rows.back().widens = true;
+    kernels.push_back(kernel<build, Arithmetic::native>(op, "onednn/matmul"));
+    kernels.push_back(kernel<build, Arithmetic::by_float32>(op, "onednn/matmul by float32"));
+    kernels.back().widens = true;
   }
-  return rows;
+  return kernels;
 }
 
 }  // namespace halfstep::backend::cpu::onednn

@@ -17,9 +17,9 @@ std::string onednn_version() {
 namespace cpu {
 
 std::span<const Kernel> onednn_kernels() {
-  static const std::vector<Kernel> k_rows =
+  static const std::vector<Kernel> k_kernels =
       concatenate<Kernel>({onednn::conv_kernels(), onednn::matmul_kernels()});
-  return k_rows;
+  return k_kernels;
 }
 
 namespace onednn {

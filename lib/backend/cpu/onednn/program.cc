@@ -12,13 +12,13 @@
 namespace halfstep::backend::cpu::onednn {
 namespace {
 
-/// oneDNN writes a kernel's code to address 0 where the system gives it no memory for it. A
-/// primitive has many kernels, each of 256 KiB of address space. Errors: std::bad_alloc.
-void expect_room_for_code() {
-  constexpr std::size_t k_room = std::size_t{64} << 20;
-  void* room = mmap(nullptr, k_room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (room == MAP_FAILED) throw std::bad_alloc();
-  munmap(room, k_room);
+/// oneDNN does not check whether it got memory for generated code, and writes to address 0. A
+/// primitive has many kernels of 256 KiB of address space each. Errors: std::bad_alloc.
+void expect_memory_for_code() {
+  constexpr std::size_t k_bytes = std::size_t{64} << 20;
+  void* memory = mmap(nullptr, k_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  munmap(memory, k_bytes);
 }
 
 }  // namespace
@@ -187,7 +187,7 @@ Program::Program(const NodeView& node, Arithmetic arithmetic, const Capabilities
                         ? dnnl::memory::data_type::bf16
                         : dnnl::memory::data_type::f32),
       run_(std::make_unique<Run>(vector::loops(capabilities.isa))) {
-  expect_room_for_code();
+  expect_memory_for_code();
 }
 
 Program::~Program() = default;

@@ -150,7 +150,7 @@ Accepts accepts(const NodeView& node,
                 Build build);
 
 template <Build build, Arithmetic arithmetic>
-Kernel row(std::string_view op, std::string_view name) {
+Kernel kernel(std::string_view op, std::string_view name) {
   return {.op = op,
           .name = name,
           .accepts =

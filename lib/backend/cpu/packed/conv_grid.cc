@@ -99,12 +99,10 @@ namespace {
 
 constexpr std::int64_t k_max_grid_bytes = 1 << 20;  // stays in the second-level cache
 
-/// Of the gradient of x, the most positions that are computed for each one of y. Where windows
-/// reach far beyond y, as one of 7 x 7 that takes all of its image, most multiplications are by
-/// zeros.
+/// Limit on the positions that the gradient of x computes per position of y. For windows that reach
+/// far beyond y, such as 7 x 7 over an image of 7 x 7, most multiplications are by zeros.
 constexpr std::int64_t k_max_positions_per_output = 4;
-/// Of the gradient of the filter, the fewest positions of an image that are summed: a k block holds
-/// 32.
+/// Minimum positions of an image that the gradient of the filter reduces; a k block holds 32.
 constexpr std::int64_t k_min_summed_positions = 4;
 
 /// The positions of an axis that the gradient of x computes, and the cells of y's grid under them.

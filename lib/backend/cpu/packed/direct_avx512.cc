@@ -63,7 +63,7 @@ inline void accumulate_pixels(
     }
   }
   std::uint16_t* y = args.y + j * args.outputs + first;
-  // Sums indexed by a loop's counter would be in memory.
+  // Unrolled: accumulators indexed by a loop counter would be spilled.
 #pragma GCC unroll 14
   for (int p = 0; p < n; ++p) {
     _mm256_mask_storeu_epi16(y, lanes, round16<X>(sums[p]));
@@ -82,8 +82,8 @@ template <class X, int... n>
 inline void convolve(const DirectRowArgs& args, std::integer_sequence<int, n...>) {
   static constexpr Pixels<X> k_pixels[] = {accumulate_pixels<X, n + 1>...};
   const float* filter = args.filter;
-  // BlockKernels of nearly equal size: FMA's latency of 4 cycles, twice a cycle, takes 8
-  // accumulators.
+  // Blocks of nearly equal size: an FMA has a latency of 4 cycles and starts twice per cycle,
+  // which takes 8 accumulators to hide.
   const I64 pixel_blocks = (args.pixels + k_max_pixels - 1) / k_max_pixels;
   for (I64 first = 0; first < args.outputs; first += 16, filter += args.terms * 16) {
     const auto lanes = static_cast<__mmask16>(first_bits(args.outputs - first));
@@ -149,7 +149,7 @@ constexpr I64 k_max_terms = 9;
 template <int... n>
 inline void all_terms(const DirectFilterGradientArgs& args, std::integer_sequence<int, n...>) {
   static constexpr FilterTerms k_filter_terms[] = {filter_terms<n + 1>...};
-  // Groups of nearly equal size: the latency of few accumulators would show.
+  // Groups of nearly equal size: few accumulators would not hide the latency of an FMA.
   const I64 groups = (args.terms + k_max_terms - 1) / k_max_terms;
   for (I64 b = 0; b < args.blocks; ++b) {
     const float* dy = args.dy + b * args.rows * args.pixels * 16;

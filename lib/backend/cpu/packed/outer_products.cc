@@ -21,8 +21,8 @@ using I64 = std::int64_t;
 constexpr I64 k_columns = 32;
 /// Elements of y: 256 KiB, a quarter of a second-level cache.
 constexpr I64 k_max_elements = 1 << 16;
-/// Terms of a sum before the next columns: so many rows of 32 columns of b stay in the first-level
-/// cache while all rows of y pass by.
+/// Terms per pass over the rows of y: as many rows of 32 columns of b stay in the first-level
+/// cache.
 constexpr I64 k_terms = 128;
 /// Multiplications that are worth waking a thread for.
 constexpr I64 k_waking_work = 1 << 18;
@@ -35,7 +35,7 @@ struct OuterProducts {
   OuterProducts(const NodeView& node, int threads)
       : m(node.output().shape[0]), n(node.output().shape[1]), k(node.input(0).shape[0]) {
     parts = std::clamp<I64>(m * n * k / k_waking_work, 1, threads);
-    // The cut by which the largest part is smaller; of equal ones by columns.
+    // The split with the smaller largest part; if equal, by columns.
     by_columns = divide_up(blocks(), parts) * strips() <= divide_up(strips(), parts) * blocks();
     parts = std::min(parts, by_columns ? blocks() : strips());
   }

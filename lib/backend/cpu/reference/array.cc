@@ -52,7 +52,7 @@ void copy_runs(const Word* x,
   }
 }
 
-/// The last axes along which both sides are dense are copied as one run.
+/// Trailing axes along which source and destination are dense are copied as one run.
 template <class Word>
 void run_copy(const Copy& c, const Word* x, Word* y) {
   std::int64_t run = 1;
@@ -76,7 +76,7 @@ void run_copy(const Copy& c, const Word* x, Word* y) {
     }
   }();
   const std::int64_t grain = k_grain / std::max<std::int64_t>(run, 1) + 1;
-  // The last axis of runs is a loop without an odometer.
+  // The innermost axis of runs is a plain loop, without index arithmetic.
   std::int64_t inner = 1;
   std::array<std::int64_t, 2> strides{};
   if (rank > 0) {
@@ -110,10 +110,6 @@ std::vector<std::int64_t> constant(const NodeView& node, std::size_t i) {
   return node.constant(i).value();
 }
 
-std::size_t front(std::int64_t axis, std::size_t rank) {
-  return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
-}
-
 template <std::size_t... I>
 Accepts constants(const NodeView& node, const Capabilities& capabilities) {
   for (std::size_t i : {I...}) {
@@ -124,25 +120,25 @@ Accepts constants(const NodeView& node, const Capabilities& capabilities) {
 
 Prepared prepare_broadcast_to(const NodeView& node, const Capabilities&) {
   const Shape& y = node.output().shape;
-  return launch_copy(node, {y, {broadcast_strides(node.input(0).shape, y), strides_of(y)}});
+  return launch_copy(node, {y, {broadcast_strides(node.input(0).shape, y), dense_strides(y)}});
 }
 
 Prepared prepare_transpose(const NodeView& node, const Capabilities&) {
   const Shape& x = node.input(0).shape;
   const Shape& y = node.output().shape;
-  const Strides dense = strides_of(x);
+  const Strides dense = dense_strides(x);
   const std::vector<std::int64_t> perm = constant(node, 1);
   Strides strides{};
-  for (std::size_t i = 0; i < perm.size(); ++i) strides[i] = dense[front(perm[i], x.rank())];
-  return launch_copy(node, {y, {strides, strides_of(y)}});
+  for (std::size_t i = 0; i < perm.size(); ++i) strides[i] = dense[axis_of(perm[i], x.rank())];
+  return launch_copy(node, {y, {strides, dense_strides(y)}});
 }
 
 Prepared prepare_reverse(const NodeView& node, const Capabilities&) {
   const Shape& x = node.input(0).shape;
-  Copy copy{x, {strides_of(x), strides_of(x)}};
+  Copy copy{x, {dense_strides(x), dense_strides(x)}};
   std::vector<bool> turned(x.rank(), false);
   const std::vector<std::int64_t> axes = constant(node, 1);
-  for (std::int64_t axis : axes) turned[front(axis, x.rank())] = true;
+  for (std::int64_t axis : axes) turned[axis_of(axis, x.rank())] = true;
   for (std::size_t i = 0; i < x.rank(); ++i) {
     if (!turned[i]) continue;
     copy.from += (x[i] - 1) * copy.strides[0][i];
@@ -153,7 +149,7 @@ Prepared prepare_reverse(const NodeView& node, const Capabilities&) {
 
 Prepared prepare_slice(const NodeView& node, const Capabilities&) {
   const Shape& y = node.output().shape;
-  Copy copy{y, {strides_of(node.input(0).shape), strides_of(y)}};
+  Copy copy{y, {dense_strides(node.input(0).shape), dense_strides(y)}};
   const std::vector<std::int64_t> begin = constant(node, 1);
   for (std::size_t i = 0; i < y.rank(); ++i) copy.from += begin[i] * copy.strides[0][i];
   return launch_copy(node, copy);
@@ -162,7 +158,7 @@ Prepared prepare_slice(const NodeView& node, const Capabilities&) {
 /// Pad with zeros, PadV2 with its third input.
 Prepared prepare_pad(const NodeView& node, const Capabilities&) {
   const Shape& x = node.input(0).shape;
-  Copy copy{x, {strides_of(x), strides_of(node.output().shape)}};
+  Copy copy{x, {dense_strides(x), dense_strides(node.output().shape)}};
   const std::vector<std::int64_t> paddings = constant(node, 1);
   for (std::size_t i = 0; i < x.rank(); ++i) copy.to += paddings[2 * i] * copy.strides[1][i];
   return dispatch_word(node.output().dtype, [&]<class Word>(Type<Word>) {
@@ -180,8 +176,8 @@ Prepared prepare_pad(const NodeView& node, const Capabilities&) {
 /// Copies the input to each repetition.
 Prepared prepare_tile(const NodeView& node, const Capabilities&) {
   const Shape& x = node.input(0).shape;
-  const Strides to = strides_of(node.output().shape);
-  const Copy copy{x, {strides_of(x), to}};
+  const Strides to = dense_strides(node.output().shape);
+  const Copy copy{x, {dense_strides(x), to}};
   const Shape repetitions(constant(node, 1));
   std::array<Strides, 1> steps{};
   for (std::size_t i = 0; i < x.rank(); ++i) steps[0][i] = x[i] * to[i];
@@ -194,15 +190,15 @@ Prepared prepare_tile(const NodeView& node, const Capabilities&) {
   });
 }
 
-/// Copies between a tensor and the parts it consists of along `axis`; `join` gives the direction.
+/// Concatenates (`join`) or splits along `axis`.
 Prepared parts_copy(
     DType dtype, const Shape& whole, std::size_t axis, const std::vector<Shape>& parts, bool join) {
-  const Strides strides = strides_of(whole);
+  const Strides strides = dense_strides(whole);
   std::vector<Copy> copies;
   std::int64_t at = 0;
   for (const Shape& part : parts) {
-    Copy copy{part, {strides_of(part), strides}, 0, at};
-    if (!join) copy = {part, {strides, strides_of(part)}, at, 0};
+    Copy copy{part, {dense_strides(part), strides}, 0, at};
+    if (!join) copy = {part, {strides, dense_strides(part)}, at, 0};
     copies.push_back(copy);
     at += part[axis] * strides[axis];
   }
@@ -226,7 +222,7 @@ Prepared prepare_concat(const NodeView& node, const Capabilities&) {
   std::vector<Shape> parts;
   for (std::size_t i = 0; i < count; ++i) parts.push_back(node.input(i).shape);
   const Shape& whole = node.output().shape;
-  const std::size_t axis = front(constant(node, count).at(0), whole.rank());
+  const std::size_t axis = axis_of(constant(node, count).at(0), whole.rank());
   return parts_copy(node.output().dtype, whole, axis, parts, true);
 }
 
@@ -234,12 +230,13 @@ Prepared prepare_split(const NodeView& node, const Capabilities&) {
   std::vector<Shape> parts;
   for (const TensorType& type : node.node.outputs) parts.push_back(type.shape);
   const Shape& whole = node.input(1).shape;
-  const std::size_t axis = front(constant(node, 0).at(0), whole.rank());
+  const std::size_t axis = axis_of(constant(node, 0).at(0), whole.rank());
   return parts_copy(node.output().dtype, whole, axis, parts, false);
 }
 
 Prepared prepare_fill(const NodeView& node, const Capabilities&) {
-  return launch_copy(node, {node.output().shape, {Strides{}, strides_of(node.output().shape)}}, 1);
+  return launch_copy(
+      node, {node.output().shape, {Strides{}, dense_strides(node.output().shape)}}, 1);
 }
 
 Prepared prepare_shape(const NodeView& node, const Capabilities&) {
@@ -259,7 +256,7 @@ Prepared prepare_shape(const NodeView& node, const Capabilities&) {
 /// y[.., i, ..] = indices[..] == i ? on : off; an index out of range gives off everywhere.
 Prepared prepare_one_hot(const NodeView& node, const Capabilities&) {
   const Shape& indices = node.input(0).shape;
-  const std::size_t axis = front(node.attrs().get<std::int64_t>("axis"), indices.rank() + 1);
+  const std::size_t axis = axis_of(node.attrs().get<std::int64_t>("axis"), indices.rank() + 1);
   const std::int64_t depth = node.output().shape[axis];
   const std::int64_t inner = indices.elements(axis, indices.rank());
   return dispatch_number(node.input(0).dtype, [&]<class Index>(Type<Index>) {
@@ -283,7 +280,7 @@ Prepared prepare_one_hot(const NodeView& node, const Capabilities&) {
 /// TensorFlow does on a GPU.
 Prepared prepare_gather_v2(const NodeView& node, const Capabilities&) {
   const Shape& params = node.input(0).shape;
-  const std::size_t axis = front(constant(node, 2).at(0), params.rank());
+  const std::size_t axis = axis_of(constant(node, 2).at(0), params.rank());
   const std::int64_t outer = params.elements(0, axis);
   const std::int64_t extent = params[axis];
   const std::int64_t inner = params.elements(axis + 1, params.rank());

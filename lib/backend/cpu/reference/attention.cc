@@ -16,7 +16,7 @@ namespace {
 using graph::ops::AttentionDropout;
 using graph::ops::AttentionGeometry;
 
-/// The rows of one item in a tensor.
+/// The rows of one head of one sample.
 template <class T>
 struct ItemRows {
   T* first;
@@ -31,7 +31,7 @@ struct ItemRows {
   T* operator[](std::int64_t i) const { return first + i * stride; }
 };
 
-/// Factor of weight `w`; `ordinal`: null without dropout.
+/// The dropout factor of attention weight `w`; `ordinal`: null without dropout.
 double kept(const AttentionDropout& dropout, const std::int64_t* ordinal, std::int64_t w) {
   if (ordinal == nullptr) return 1;
   const auto i = static_cast<std::uint64_t>(dropout.first + w);
@@ -40,7 +40,7 @@ double kept(const AttentionDropout& dropout, const std::int64_t* ordinal, std::i
   return to_uniform(words[i % 4]) >= static_cast<float>(dropout.rate) ? dropout.scale() : 0;
 }
 
-/// Whether query `i` of an item sees key `j`; `taken`: null without a mask.
+/// Whether query `i` attends to key `j`; `taken`: null without a mask.
 bool sees(const AttentionGeometry& g,
           const bool* taken,
           std::int64_t item,

@@ -1,7 +1,7 @@
-// Convolution and its two gradients, plain and depthwise: the loops of the formula over the cells
-// inside the image. Products and sums in double (int64 for int32), one rounding on store. Depthwise
-// is the case of one group per channel, whose filter has the same memory layout. Bit-identical for
-// every number of threads.
+// Direct convolution and its two gradients, plain and depthwise, over the taps inside the image.
+// Multiplied and accumulated in double (int64 for int32), rounded once on store. Depthwise is the
+// case of one group per channel, whose filter has the same memory layout. Bit-identical for every
+// number of threads.
 
 #include <algorithm>
 #include <array>
@@ -21,13 +21,13 @@ using GeometryRule = ConvGeometry (*)(const graph::Attrs&, const Shape&, const S
 /// Output channels that are accumulated together.
 constexpr std::int64_t k_lanes = 64;
 
-/// Rows per part, so that a part is worth a thread.
-std::int64_t grain(std::int64_t products_per_row) {
-  return rows_per_part(20'000, products_per_row);
+/// Rows per part, so that a part outweighs the cost of waking a thread.
+std::int64_t grain(std::int64_t multiplications_per_row) {
+  return rows_per_part(20'000, multiplications_per_row);
 }
 
-/// Calls body(row cell, column cell, tap) for every tap of the window at output (i, j) that reads a
-/// cell inside the image; `tap` is the row-major index of the tap.
+/// Calls body(row, column, tap) for every tap of the window at output (i, j) that reads a pixel
+/// inside the image; `tap` is the row-major index of the tap.
 template <class F>
 void for_each_tap(const ConvGeometry& g, std::int64_t i, std::int64_t j, F&& body) {
   const WindowAxis &h = g.window.height, &w = g.window.width;
@@ -41,7 +41,7 @@ void for_each_tap(const ConvGeometry& g, std::int64_t i, std::int64_t j, F&& bod
   }
 }
 
-/// The output whose tap `k` reads input cell `i`, or -1.
+/// The output whose tap `k` reads input index `i`, or -1.
 std::int64_t output_under(const WindowAxis& axis, std::int64_t i, std::int64_t k) {
   const std::int64_t scaled = i + axis.pad_before - k * axis.dilation;
   if (scaled < 0 || scaled % axis.stride != 0) return -1;
@@ -51,7 +51,7 @@ std::int64_t output_under(const WindowAxis& axis, std::int64_t i, std::int64_t k
 template <class T>
 void forward(const ConvGeometry& g, const T* x, const T* filter, const T* bias, T* y) {
   const WindowAxis &h = g.window.height, &w = g.window.width;
-  const std::int64_t row_products = w.output * g.outputs * h.size * w.size * g.group_inputs;
+  const std::int64_t row_multiplications = w.output * g.outputs * h.size * w.size * g.group_inputs;
   const auto pixel = [&](std::int64_t n, std::int64_t i, std::int64_t j) {
     T* out = y + ((n * h.output + i) * w.output + j) * g.outputs;
     for (std::int64_t group = 0; group < g.groups; ++group) {
@@ -79,7 +79,7 @@ void forward(const ConvGeometry& g, const T* x, const T* filter, const T* bias, 
       }
     }
   };
-  parallel_for_each(g.batch * h.output, grain(row_products), [&](std::int64_t row) {
+  parallel_for_each(g.batch * h.output, grain(row_multiplications), [&](std::int64_t row) {
     for (std::int64_t j = 0; j < w.output; ++j) pixel(row / h.output, row % h.output, j);
   });
 }
@@ -87,7 +87,7 @@ void forward(const ConvGeometry& g, const T* x, const T* filter, const T* bias, 
 template <class T>
 void input_gradient(const ConvGeometry& g, const T* filter, const T* dy, T* dx) {
   const WindowAxis &h = g.window.height, &w = g.window.width;
-  const std::int64_t row_products = w.input * g.inputs * h.size * w.size * g.group_outputs;
+  const std::int64_t row_multiplications = w.input * g.inputs * h.size * w.size * g.group_outputs;
   const auto element = [&](std::int64_t n, std::int64_t row, std::int64_t column, std::int64_t c) {
     const std::int64_t group = c / g.group_inputs;
     const std::int64_t o = group * g.group_outputs;
@@ -107,16 +107,17 @@ void input_gradient(const ConvGeometry& g, const T* filter, const T* dy, T* dx) 
     }
     return store<T>(sum);
   };
-  parallel_for(g.batch * h.input, grain(row_products), [&](std::int64_t begin, std::int64_t end) {
-    T* out = dx + begin * w.input * g.inputs;
-    for (std::int64_t row = begin; row < end; ++row) {
-      for (std::int64_t column = 0; column < w.input; ++column) {
-        for (std::int64_t c = 0; c < g.inputs; ++c) {
-          *out++ = element(row / h.input, row % h.input, column, c);
+  parallel_for(
+      g.batch * h.input, grain(row_multiplications), [&](std::int64_t begin, std::int64_t end) {
+        T* out = dx + begin * w.input * g.inputs;
+        for (std::int64_t row = begin; row < end; ++row) {
+          for (std::int64_t column = 0; column < w.input; ++column) {
+            for (std::int64_t c = 0; c < g.inputs; ++c) {
+              *out++ = element(row / h.input, row % h.input, column, c);
+            }
+          }
         }
-      }
-    }
-  });
+      });
 }
 
 template <class T>
@@ -150,11 +151,12 @@ void filter_gradient(const ConvGeometry& g, const T* x, const T* dy, T* df) {
       }
     }
   };
-  const std::int64_t row_products = g.batch * h.output * w.output * g.outputs;
-  parallel_for_each(h.size * w.size * g.group_inputs, grain(row_products), [&](std::int64_t row) {
-    const std::int64_t tap = row / g.group_inputs;
-    weights(tap / w.size, tap % w.size, row % g.group_inputs, df + row * g.outputs);
-  });
+  const std::int64_t row_multiplications = g.batch * h.output * w.output * g.outputs;
+  parallel_for_each(
+      h.size * w.size * g.group_inputs, grain(row_multiplications), [&](std::int64_t row) {
+        const std::int64_t tap = row / g.group_inputs;
+        weights(tap / w.size, tap % w.size, row % g.group_inputs, df + row * g.outputs);
+      });
 }
 
 /// Calls f with the storage type of a dtype that convolution supports.
@@ -173,7 +175,7 @@ Prepared prepare_forward(const NodeView& node, const Capabilities&) {
       const T* bias = a.in.size() > 2 ? a.in[2].as<T>() : nullptr;
       T* y = a.out[0].as<T>();
       forward<T>(g, a.in[0].as<T>(), a.in[1].as<T>(), bias, y);
-      // The sign survives the rounding.
+      // Exact after rounding, which keeps the sign.
       for (std::int64_t i = 0; relu && i < a.out[0].elements(); ++i) {
         if (load_sum(y[i]) < 0) y[i] = T{};
       }

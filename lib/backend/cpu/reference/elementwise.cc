@@ -96,23 +96,23 @@ Prepared prepare_function(const NodeView& node, const Capabilities&) {
 
 /// An input may share its memory with the output where their shapes and dtypes agree.
 template <class... F>
-void add_rows(std::vector<Kernel>& rows, functions::List<F...>) {
-  (rows.push_back({F::op,
-                   k_kernel_name<F>.data(),
-                   executable,
-                   prepare_function<F>,
-                   F::predicate ? 0U : (1U << F::arity) - 1}),
+void add_kernels(std::vector<Kernel>& kernels, functions::List<F...>) {
+  (kernels.push_back({F::op,
+                      k_kernel_name<F>.data(),
+                      executable,
+                      prepare_function<F>,
+                      F::predicate ? 0U : (1U << F::arity) - 1}),
    ...);
 }
 
 }  // namespace
 
 std::vector<Kernel> elementwise_kernels() {
-  std::vector<Kernel> rows;
-  add_rows(rows, functions::UnaryFunctions{});
-  add_rows(rows, functions::BinaryFunctions{});
-  add_rows(rows, functions::TernaryFunctions{});
-  return rows;
+  std::vector<Kernel> kernels;
+  add_kernels(kernels, functions::UnaryFunctions{});
+  add_kernels(kernels, functions::BinaryFunctions{});
+  add_kernels(kernels, functions::TernaryFunctions{});
+  return kernels;
 }
 
 }  // namespace halfstep::backend::cpu

@@ -1,4 +1,4 @@
-// FusedElementwise by the reference kernels of its ops, one after the other over whole tensors.
+// FusedElementwise: the reference kernel of each op of the body runs over whole tensors, in order.
 
 #include <memory>
 
@@ -19,10 +19,10 @@ using graph::ElementwiseStep;
 using graph::Value;
 
 /// The unfused op of one step of the body, reading `x`.
-Value apart(graph::Builder& b,
-            const ElementwiseStep& step,
-            std::vector<Value> x,
-            const Shape& shape) {
+Value unfused_op(graph::Builder& b,
+                 const ElementwiseStep& step,
+                 std::vector<Value> x,
+                 const Shape& shape) {
   if (step.op == graph::ops::k_random_uniform_from_ordinal) {
     return b.add(
         step.op,
@@ -42,9 +42,9 @@ Value apart(graph::Builder& b,
   return b.add(step.op, std::move(x), attrs);
 }
 
-class Steps final : public Launch {
+class UnfusedLaunches final : public Launch {
  public:
-  explicit Steps(const NodeView& node) : inputs_(node.inputs()) {
+  explicit UnfusedLaunches(const NodeView& node) : inputs_(node.inputs()) {
     graph::Builder b(graph_, graph::op_table());
     const auto& body = node.attrs().get<ElementwiseBody>("body");
     std::vector<Value> values;
@@ -56,7 +56,7 @@ class Steps final : public Launch {
       std::vector<Value> x;
       for (const int operand : step.operands)
         x.push_back(values[static_cast<std::size_t>(operand)]);
-      values.push_back(apart(b, step, std::move(x), node.output().shape));
+      values.push_back(unfused_op(b, step, std::move(x), node.output().shape));
     }
     for (const int result : body.results) {
       results_.push_back(values[inputs_ + static_cast<std::size_t>(result)].node);
@@ -69,14 +69,14 @@ class Steps final : public Launch {
 
   void run(const Args& args) override {
     for (std::size_t i = 0; i < inputs_; ++i) tensors_[i] = args.in[i];
-    for (One& one : ones_) {
-      const graph::Node& node = graph_.node(one.id);
-      TensorView& y = tensors_[static_cast<std::size_t>(one.id)];
-      y = {node.outputs[0].dtype, node.outputs[0].shape, args.workspace + one.offset};
-      for (std::size_t i = 0; i < one.in.size(); ++i) {
-        one.in[i] = tensors_[static_cast<std::size_t>(node.inputs[i].node)];
+    for (OpLaunch& op : launches_) {
+      const graph::Node& node = graph_.node(op.id);
+      TensorView& y = tensors_[static_cast<std::size_t>(op.id)];
+      y = {node.outputs[0].dtype, node.outputs[0].shape, args.workspace + op.offset};
+      for (std::size_t i = 0; i < op.in.size(); ++i) {
+        op.in[i] = tensors_[static_cast<std::size_t>(node.inputs[i].node)];
       }
-      one.launch->run({one.in, {&y, 1}, args.workspace + one.workspace});
+      op.launch->run({op.in, {&y, 1}, args.workspace + op.workspace});
     }
     for (std::size_t i = 0; i < results_.size(); ++i) {
       const TensorView& y = tensors_[static_cast<std::size_t>(results_[i])];
@@ -85,7 +85,7 @@ class Steps final : public Launch {
   }
 
  private:
-  struct One {
+  struct OpLaunch {
     int id = 0;
     std::unique_ptr<Launch> launch;
     std::size_t offset = 0;  ///< of the result
@@ -100,7 +100,7 @@ class Steps final : public Launch {
   void add(int id) {
     const graph::Node& node = graph_.node(id);
     if (node.is(graph::ops::k_const)) {
-      // Shapes are read when a kernel is prepared.
+      // A constant shape: read when its kernel is prepared, so it needs no memory.
       tensors_[static_cast<std::size_t>(id)] = {
           node.outputs[0].dtype, node.outputs[0].shape, nullptr};
       return;
@@ -111,25 +111,25 @@ class Steps final : public Launch {
     require(kernel != nullptr, "no reference kernel of {}", node.op);
     Prepared prepared = reference.prepare(*kernel, view);
     const TensorView result{node.outputs[0].dtype, node.outputs[0].shape, nullptr};
-    ones_.push_back({id,
-                     std::move(prepared.launch),
-                     allocate(result.bytes()),
-                     allocate(prepared.workspace_bytes),
-                     std::vector<TensorView>(node.inputs.size())});
+    launches_.push_back({id,
+                         std::move(prepared.launch),
+                         allocate(result.bytes()),
+                         allocate(prepared.workspace_bytes),
+                         std::vector<TensorView>(node.inputs.size())});
   }
 
   graph::Graph graph_;
   std::size_t inputs_;
-  std::vector<One> ones_;
+  std::vector<OpLaunch> launches_;
   std::vector<TensorView> tensors_;  // by node
   std::vector<int> results_;
   WorkspaceLayout workspace_;
 };
 
 Prepared prepare_elementwise(const NodeView& node, const Capabilities&) {
-  auto steps = std::make_unique<Steps>(node);
-  const std::size_t bytes = steps->workspace_bytes();
-  return {std::move(steps), bytes};
+  auto launches = std::make_unique<UnfusedLaunches>(node);
+  const std::size_t bytes = launches->workspace_bytes();
+  return {std::move(launches), bytes};
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 
 using Translation = graph::ops::ImageTranslation;
 
-/// Images per part, so that a part is worth a thread.
+/// Images per part, so that a part outweighs the cost of waking a thread.
 std::int64_t grain(const Shape& x) { return rows_per_part(50'000, x.elements(1, 4)); }
 
 template <class F>

@@ -23,24 +23,4 @@ Accepts executable(const NodeView& node, const Capabilities&) {
   return Accepts::yes();
 }
 
-Strides strides_of(const Shape& shape) {
-  Strides strides{};
-  std::int64_t step = 1;
-  for (std::size_t axis = shape.rank(); axis-- > 0;) {
-    strides[axis] = step;
-    step *= shape[axis];
-  }
-  return strides;
-}
-
-Strides broadcast_strides(const Shape& operand, const Shape& shape) {
-  const Strides dense = strides_of(operand);
-  const std::size_t lead = shape.rank() - operand.rank();
-  Strides strides{};
-  for (std::size_t axis = 0; axis < operand.rank(); ++axis) {
-    strides[lead + axis] = operand[axis] == shape[lead + axis] ? dense[axis] : 0;
-  }
-  return strides;
-}
-
 }  // namespace halfstep::backend::cpu

@@ -19,21 +19,6 @@ constexpr std::int64_t k_grain = 1 << 14;
 /// Yes when every input and output has a dtype that halfstep computes with.
 Accepts executable(const NodeView& node, const Capabilities& capabilities);
 
-/// dispatch() without bool.
-template <class F>
-decltype(auto) dispatch_number(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::int32:
-      return f(Type<std::int32_t>{});
-    case DType::int64:
-      return f(Type<std::int64_t>{});
-    case DType::uint8:
-      return f(Type<std::uint8_t>{});
-    default:
-      return dispatch_floating(dtype, f);
-  }
-}
-
 /// An element in its compute type, and back.
 template <class T>
 Compute<T> load(T x) {
@@ -66,15 +51,6 @@ Prepared dispatch_with_sums(DType values, DType sums, F&& f) {
 constexpr std::int64_t rows_per_part(std::int64_t work, std::int64_t row_work) {
   return std::max<std::int64_t>(1, work / std::max<std::int64_t>(1, row_work));
 }
-
-/// Strides in elements along each axis.
-using Strides = std::array<std::int64_t, Shape::k_max_rank>;
-
-/// The strides of a dense row-major tensor.
-Strides strides_of(const Shape& shape);
-
-/// The strides with which `operand` is read when broadcast to `shape`: 0 along broadcast axes.
-Strides broadcast_strides(const Shape& operand, const Shape& shape);
 
 /// Calls body(i, offsets) for the elements [begin, end) of `shape` in row-major order, with one
 /// offset per set of strides.

@@ -1,5 +1,5 @@
-// Matmul and BiasAdd. Products and sums in double (int64 for integers), one rounding on store.
-// Bit-identical for every number of threads.
+// Matmul and BiasAdd. Multiplied and accumulated in double (int64 for integers), rounded once on
+// store. Bit-identical for every number of threads.
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t k_lanes = 64;
 
 /// One matmul [rows, depth] x [depth, columns] with the strides of its operands.
-struct Product {
+struct MatMulStrides {
   std::int64_t rows;
   std::int64_t depth;
   std::int64_t columns;
@@ -24,7 +24,7 @@ struct Product {
 };
 
 /// `a` is [.., rows, depth] or, transposed, [.., depth, rows]; `b` likewise.
-Product product(const Shape& a, const Shape& b, bool ta, bool tb) {
+MatMulStrides matmul_strides(const Shape& a, const Shape& b, bool ta, bool tb) {
   const std::int64_t a0 = a[a.rank() - 2];
   const std::int64_t b0 = b[b.rank() - 2];
   return {.rows = ta ? a.back() : a0,
@@ -39,7 +39,7 @@ Product product(const Shape& a, const Shape& b, bool ta, bool tb) {
 /// Rows [begin, end) of y = a b.
 template <class T>
 void multiply(
-    const Product& p, const T* a, const T* b, T* y, std::int64_t begin, std::int64_t end) {
+    const MatMulStrides& p, const T* a, const T* b, T* y, std::int64_t begin, std::int64_t end) {
   for (std::int64_t row = begin; row < end; ++row) {
     for (std::int64_t column = 0; column < p.columns; column += k_lanes) {
       const std::int64_t lanes = std::min(k_lanes, p.columns - column);
@@ -58,13 +58,13 @@ void multiply(
   }
 }
 
-std::int64_t row_grain(const Product& p) { return k_grain / (p.depth * p.columns + 1) + 1; }
+std::int64_t row_grain(const MatMulStrides& p) { return k_grain / (p.depth * p.columns + 1) + 1; }
 
 Prepared prepare_matmul(const NodeView& node, const Capabilities&) {
-  const Product p = product(node.input(0).shape,
-                            node.input(1).shape,
-                            node.attrs().get<bool>("transpose_a"),
-                            node.attrs().get<bool>("transpose_b"));
+  const MatMulStrides p = matmul_strides(node.input(0).shape,
+                                         node.input(1).shape,
+                                         node.attrs().get<bool>("transpose_a"),
+                                         node.attrs().get<bool>("transpose_b"));
   return dispatch_number(node.output().dtype, [&]<class T>(Type<T>) {
     return launch([p](const Args& args) {
       parallel_for(p.rows, row_grain(p), [&](std::int64_t begin, std::int64_t end) {
@@ -74,7 +74,7 @@ Prepared prepare_matmul(const NodeView& node, const Capabilities&) {
   });
 }
 
-/// The extents before the last two.
+/// The batch axes.
 Shape batch_of(const Shape& shape) { return Shape(shape.dims().first(shape.rank() - 2)); }
 
 /// Strides of a batch of matrices with `size` elements each, broadcast to `batch`.
@@ -87,7 +87,8 @@ Strides batch_strides(const Shape& operand, const Shape& batch) {
 Prepared prepare_batch_matmul(const NodeView& node, const Capabilities&) {
   const Shape& x = node.input(0).shape;
   const Shape& y = node.input(1).shape;
-  const Product p = product(x, y, node.attrs().get<bool>("adj_x"), node.attrs().get<bool>("adj_y"));
+  const MatMulStrides p =
+      matmul_strides(x, y, node.attrs().get<bool>("adj_x"), node.attrs().get<bool>("adj_y"));
   const Shape batch = batch_of(node.output().shape);
   const std::array<Strides, 2> strides{batch_strides(x, batch), batch_strides(y, batch)};
   return dispatch_number(node.output().dtype, [&]<class T>(Type<T>) {
@@ -115,7 +116,7 @@ std::size_t channel_axis(const NodeView& node) {
 /// y = x + bias[channel]
 Prepared prepare_bias_add(const NodeView& node, const Capabilities&) {
   const Shape shape = node.output().shape;
-  std::array<Strides, 2> strides{strides_of(shape), Strides{}};
+  std::array<Strides, 2> strides{dense_strides(shape), Strides{}};
   strides[1][channel_axis(node)] = 1;
   return dispatch_number(node.output().dtype, [&]<class T>(Type<T>) {
     return launch([=](const Args& args) {

@@ -117,12 +117,13 @@ void norm_block(const Norm& p, const Args& a, std::int64_t first, std::int64_t l
   });
 }
 
-/// The values of a block of channels that gradients depend on.
+/// The coefficients of the gradient, of a block of channels.
 struct GradientLanes {
   Lanes mean{}, inverse{}, gain{}, offset{}, dscale{}, doffset{};
 };
 
-/// From the inputs from `statistics` on and, where they are inputs (not 0), scale and offset.
+/// `statistics`: the input number of the mean, followed by the variance; `scale` and `offset`: 0 if
+/// absent.
 GradientLanes gradient_lanes(const Norm& p,
                              const Args& a,
                              std::size_t statistics,
@@ -141,7 +142,7 @@ GradientLanes gradient_lanes(const Norm& p,
   return v;
 }
 
-/// The gradient of y, behind the ReLU if there is one.
+/// dy, masked by the ReLU if there is one.
 template <class T>
 double gradient_of_y(
     const Norm& p, const Args& a, const GradientLanes& v, std::int64_t at, std::size_t l) {
@@ -150,7 +151,7 @@ double gradient_of_y(
   return passes ? static_cast<double>(load_sum(a.in[0].as<T>()[at])) : 0.0;
 }
 
-/// Adds up dscale and doffset, and stores them from output `out` on.
+/// Accumulates dscale and doffset; stores them in outputs `out` and `out` + 1.
 template <class T>
 void sum_gradients(const Norm& p,
                    const Args& a,
@@ -170,7 +171,7 @@ void sum_gradients(const Norm& p,
   }
 }
 
-/// Stores dx; `share` is 1 over the rows whose statistics x was normalized by, 0 for given ones.
+/// Stores dx; `share` is 1 / rows if x was normalized by batch statistics, else 0.
 template <class T>
 void store_gradient(const Norm& p,
                     const Args& a,
@@ -335,7 +336,7 @@ Prepared prepare_layer_norm_grad(const NodeView& node, const Capabilities&) {
         return (load_sum(x[row * columns + c]) - element_as_double(a.in[3], row)) *
                element_as_double(a.in[4], row);
       };
-      // Before dx, which may have the memory of dy or x.
+      // Before dx, which may alias dy or x.
       parallel_for_each(columns, 16, [&](std::int64_t c) {
         double dgamma = 0, dbeta = 0;
         for (std::int64_t row = 0; row < rows; ++row) {

@@ -1,5 +1,5 @@
-// Packed operands and matmuls over them, accumulated in double over the sums of the parts, whatever
-// the number of partial products.
+// Packed operands and their matmuls. An element is the sum of its parts, accumulated in double; the
+// number of partial products has no effect.
 
 #include <cstring>
 #include <optional>

@@ -1,7 +1,7 @@
 // Pooling and its gradients. Max: NaN is larger than every number, the stored element is passed on
-// unchanged; the gradient goes to the first largest cell in row-major order. Average: sums in
-// double over the cells inside the image. Gradients gather: an input cell adds the contributions of
-// the windows over it in double, with one rounding. Bit-identical for every number of threads.
+// unchanged; the gradient goes to the first maximum in row-major order. Average: sums in double
+// over the pixels inside the image. Gradients gather: an input pixel adds the contributions of the
+// windows that contain it in double, with one rounding. Bit-identical for every number of threads.
 
 #include <algorithm>
 
@@ -36,20 +36,20 @@ struct Pool {
   std::int64_t output_pixel(std::int64_t n, std::int64_t i, std::int64_t j) const {
     return ((n * window.height.output + i) * window.width.output + j) * channels;
   }
-  /// Number of cells inside the image of the window at output (i, j).
+  /// Number of pixels inside the image of the window at output (i, j).
   std::int64_t cells(std::int64_t i, std::int64_t j) const {
     const WindowAxis &h = window.height, &w = window.width;
     return (h.last_tap(i) - h.first_tap(i)) * (w.last_tap(j) - w.first_tap(j));
   }
 };
 
-/// Rows per part, so that a part is worth a thread.
+/// Rows per part, so that a part outweighs the cost of waking a thread.
 std::int64_t grain(const Pool& p) {
   return rows_per_part(20'000, p.window.width.input * p.channels * 4);
 }
 
-/// Calls body(offset of the first channel) for every cell inside the image of the window at output
-/// (i, j).
+/// Calls body(offset of the first channel) for every pixel inside the image of the window at
+/// output (i, j).
 template <class F>
 void for_each_cell(const Pool& p, std::int64_t n, std::int64_t i, std::int64_t j, F&& body) {
   const WindowAxis &h = p.window.height, &w = p.window.width;
@@ -69,7 +69,7 @@ void for_each_output(const Pool& p, F&& body) {
   });
 }
 
-/// Offset of the largest element of channel c in the window at output (i, j).
+/// Offset of the maximum of channel c in the window at output (i, j).
 template <class T>
 std::int64_t largest(
     const Pool& p, const T* x, std::int64_t n, std::int64_t i, std::int64_t j, std::int64_t c) {
@@ -103,7 +103,7 @@ void avg_pool(const Pool& p, const T* x, T* y) {
   });
 }
 
-/// dx[cell] = sum over the windows over the cell of share(output offset, i, j, cell offset).
+/// dx[pixel] = sum of share(output offset, i, j, pixel offset) over the windows with the pixel.
 template <class T, class F>
 void gather(const Pool& p, T* dx, F&& share) {
   const WindowAxis &h = p.window.height, &w = p.window.width;
@@ -123,15 +123,15 @@ void gather(const Pool& p, T* dx, F&& share) {
   });
 }
 
-/// `winners` holds the offset of each window's largest element.
+/// `argmax` holds the offset of each window's maximum.
 template <class T>
-void max_pool_grad(const Pool& p, const T* x, const T* dy, T* dx, std::int64_t* winners) {
+void max_pool_grad(const Pool& p, const T* x, const T* dy, T* dx, std::int64_t* argmax) {
   for_each_output(p, [&](std::int64_t n, std::int64_t i, std::int64_t j) {
-    std::int64_t* out = winners + p.output_pixel(n, i, j);
+    std::int64_t* out = argmax + p.output_pixel(n, i, j);
     for (std::int64_t c = 0; c < p.channels; ++c) out[c] = largest(p, x, n, i, j, c);
   });
   gather(p, dx, [&](std::int64_t output, std::int64_t, std::int64_t, std::int64_t cell) {
-    return winners[output] == cell ? load_sum(dy[output]) : Sum<T>{0};
+    return argmax[output] == cell ? load_sum(dy[output]) : Sum<T>{0};
   });
 }
 
@@ -159,8 +159,8 @@ Prepared prepare_max_pool_grad(const NodeView& node, const Capabilities&) {
   return dispatch_number(node.output().dtype, [&]<class T>(Type<T>) {
     return launch(
         [p](const Args& a) {
-          auto* winners = static_cast<std::int64_t*>(static_cast<void*>(a.workspace));
-          max_pool_grad<T>(p, a.in[0].as<T>(), a.in[2].as<T>(), a.out[0].as<T>(), winners);
+          auto* argmax = static_cast<std::int64_t*>(static_cast<void*>(a.workspace));
+          max_pool_grad<T>(p, a.in[0].as<T>(), a.in[2].as<T>(), a.out[0].as<T>(), argmax);
         },
         workspace);
   });

@@ -11,7 +11,7 @@
 namespace halfstep::backend::cpu {
 
 Reduction reduction(const Shape& shape, const std::vector<bool>& is_reduced) {
-  const Strides strides = strides_of(shape);
+  const Strides strides = dense_strides(shape);
   Reduction r;
   std::vector<std::int64_t> kept;
   std::vector<std::int64_t> reduced;
@@ -29,12 +29,9 @@ namespace {
 
 Reduction reduction_of(const NodeView& node) {
   const Shape& shape = node.input(0).shape;
-  const auto rank = static_cast<std::int64_t>(shape.rank());
   std::vector<bool> is_reduced(shape.rank(), false);
   const std::vector<std::int64_t> axes = node.constant(1).value();
-  for (std::int64_t axis : axes) {
-    is_reduced[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)] = true;
-  }
+  for (const std::int64_t axis : axes) is_reduced[axis_of(axis, shape.rank())] = true;
   return reduction(shape, is_reduced);
 }
 

@@ -48,7 +48,7 @@ struct Rnn {
   RnnGeometry g;
   Activation cell, gate;
   bool masked = false;
-  std::size_t taken = 0;  ///< number of the input with the steps that are taken; 0: all are
+  std::size_t taken = 0;  ///< input number of the mask of time steps; 0: none
 
   bool takes(const Args& a, std::int64_t row) const {
     return taken == 0 || a.in[taken].as<bool>()[row];
@@ -138,9 +138,9 @@ void forward(const Rnn& p, const Args& a, std::int64_t sample, double* scratch) 
   }
 }
 
-/// The gradients of the gates of one sample at one step. `dh` holds the gradient of h; on return
-/// the part of the gradient of the previous h that does not pass the matmul. `dc`: of an lstm; of a
-/// gru_reset_before the gradient of the matmul's operand by way of the candidate.
+/// The gradients of the gates of one sample at one time step. `dh` holds the gradient of h[t]; on
+/// return that part of the gradient of h[t - 1] that bypasses the matmul. `dc`: the gradient of c
+/// of an lstm; of a gru_reset_before that of the matmul's operand through the candidate.
 template <class T, class U>
 void gate_gradients(const Rnn& p,
                     const Args& a,
@@ -242,7 +242,7 @@ void backward(const Rnn& p, const Args& a, std::int64_t sample, double* scratch)
   }
 }
 
-/// `mask`: number of the optional input of that name, which `taken` follows.
+/// `mask`: number of the optional input of that name, followed by `taken`.
 Rnn rnn_of(const NodeView& node, const RnnGeometry& g, std::size_t mask) {
   return {g,
           activation(node, "activation"),

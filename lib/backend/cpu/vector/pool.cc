@@ -21,7 +21,7 @@ using graph::ops::WindowAxis;
 
 enum class Kind { max, average };
 
-/// OutputRange [begin, end) along an axis.
+/// Outputs [begin, end) along an axis.
 struct OutputRange {
   std::int64_t begin, end;
   bool contains(std::int64_t o) const { return begin <= o && o < end; }
@@ -92,7 +92,7 @@ struct Pool : TypedLoops {
   }
 };
 
-/// The taps of output `o` that read cells inside the image; max_rows windows are complete.
+/// The taps of output `o` that read cells inside the image; all of them for most windows.
 struct Taps {
   std::int64_t first, last;
 
@@ -179,8 +179,7 @@ Prepared prepare_pool(const NodeView& node, const Capabilities& capabilities) {
       p.workspace_bytes(scratch));
 }
 
-/// Rows [first, last) of the input whose gradient depends on rows [begin, end) of the output
-/// disjoint.
+/// Rows [first, last) of the input whose gradient depends only on rows [begin, end) of the output.
 struct Strip {
   std::int64_t first, last, begin, end;
 };

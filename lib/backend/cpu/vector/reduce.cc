@@ -33,10 +33,7 @@ std::optional<Extents> extents(const NodeView& node) {
   const auto axes = node.constant(1);
   if (!axes) return std::nullopt;
   std::array<bool, Shape::k_max_rank> reduced{};
-  for (std::int64_t axis : *axes) {
-    const auto rank = static_cast<std::int64_t>(shape.rank());
-    reduced[static_cast<std::size_t>(axis < 0 ? axis + rank : axis)] = true;
-  }
+  for (const std::int64_t axis : *axes) reduced[axis_of(axis, shape.rank())] = true;
   Extents e;
   enum { before, within, after } position = before;
   for (std::size_t i = 0; i < shape.rank(); ++i) {

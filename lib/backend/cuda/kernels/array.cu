@@ -89,9 +89,9 @@ __global__ void one_hot_kernel(
     Indices indices, const Word* on, const Word* off, Word* y, OneHotParams p) {
   const std::int64_t elements = p.outer * p.depth * p.inner;
   for (std::int64_t i = thread_of_grid(); i < elements; i += threads_of_grid()) {
-    const std::int64_t place = i / p.inner % p.depth;
+    const std::int64_t category = i / p.inner % p.depth;
     const std::int64_t from = i / (p.inner * p.depth) * p.inner + i % p.inner;
-    y[i] = indices[from] == place ? *on : *off;
+    y[i] = indices[from] == category ? *on : *off;
   }
 }
 

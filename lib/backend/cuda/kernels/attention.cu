@@ -29,9 +29,9 @@ __global__ void HALFSTEP_BLOCK_OF(k_tile_threads, 4)
   auto* const weights = reinterpret_cast<float*>(weight_packs);
 
   const graph::ops::AttentionGeometry& g = a.g;
-  const Divided place = divide(block(), (g.queries + S::k_steps - 1) / S::k_steps);
-  const AttentionItem<T> item(a, place.quotient);
-  const std::int64_t i0 = place.remainder * S::k_steps;
+  const Divided tile = divide(block(), (g.queries + S::k_steps - 1) / S::k_steps);
+  const AttentionItem<T> item(a, tile.quotient);
+  const std::int64_t i0 = tile.remainder * S::k_steps;
   const std::int64_t queries = std::min<std::int64_t>(S::k_steps, g.queries - i0);
   const std::int64_t end = g.seen(i0 + queries - 1);
   const auto keys_of = item.rows(a.key, g.keys, g.depth);

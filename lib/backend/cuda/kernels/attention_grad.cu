@@ -39,9 +39,9 @@ __global__ void HALFSTEP_BLOCK_OF(k_tile_threads, 4)
   auto* const gradients = reinterpret_cast<float*>(gradient_packs);
 
   const graph::ops::AttentionGeometry& g = a.g;
-  const Divided place = divide(block(), t.single ? 1 : t.key_tiles + t.query_tiles);
-  const AttentionItem<T> item(a, place.quotient);
-  const bool by_keys = place.remainder < t.key_tiles;
+  const Divided tile = divide(block(), t.single ? 1 : t.key_tiles + t.query_tiles);
+  const AttentionItem<T> item(a, tile.quotient);
+  const bool by_keys = tile.remainder < t.key_tiles;
   const auto queries_of = item.rows(a.query, g.queries, g.depth);
   const auto dys_of = item.rows(t.dy, g.queries, g.value_depth);
   const auto results_of = item.rows(t.result, g.queries, g.value_depth);
@@ -67,12 +67,12 @@ __global__ void HALFSTEP_BLOCK_OF(k_tile_threads, 4)
   };
   std::int64_t i0 = 0, j0 = 0;
   if (by_keys) {
-    j0 = place.remainder * S::k_steps;
+    j0 = tile.remainder * S::k_steps;
     // Earlier queries see none of a causal tile.
     i0 = g.causal ? j0 : 0;
     load_keys(j0);
   } else {
-    i0 = (place.remainder - t.key_tiles) * S::k_steps;
+    i0 = (tile.remainder - t.key_tiles) * S::k_steps;
     load_queries(i0);
   }
   const std::int64_t end = by_keys ? g.queries : g.seen(i0 + tile_of(i0, g.queries) - 1);

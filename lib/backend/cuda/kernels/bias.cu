@@ -8,7 +8,7 @@ namespace halfstep::backend::cuda::kernels {
 namespace {
 
 template <bool relu>
-struct Biased {
+struct AddBias {
   template <class C>
   __device__ C operator()(C x, C bias) const {
     const C y = static_cast<C>(x + bias);
@@ -36,19 +36,21 @@ struct ChannelSum : Rows<T> {
 
 /// A gradient, and the outputs of the ReLU that it passes through.
 template <class T>
-struct Masked {
+struct MaskedGradient {
   const T* dy;
   const T* x;
 };
 
 /// The sums of a gradient that passes through a ReLU, and the gradient after it.
 template <class T>
-struct MaskedChannelSum : GradientRows<T, Masked<T>> {
+struct MaskedChannelSum : GradientRows<T, MaskedGradient<T>> {
   using Value = Sum<T>;
   T* masked;
   T* dbias;
 
-  bool packed() const { return GradientRows<T, Masked<T>>::packed() && aligned(masked, 16); }
+  bool packed() const {
+    return GradientRows<T, MaskedGradient<T>>::packed() && aligned(masked, 16);
+  }
   __device__ Value first() const { return 0; }
   template <class Row>
   __device__ void visit(Row& row, std::int64_t offset) const {
@@ -69,25 +71,25 @@ struct MaskedChannelSum : GradientRows<T, Masked<T>> {
 
 FoldPlan plan_of(const BiasGradParams& p) {
   if (p.inner == 1) return {p.outer, p.channels};
-  return {Walk<1>(Shape{p.channels}, {Steps{p.inner}}),
-          Walk<1>(Shape{p.outer, p.inner}, {Steps{p.channels * p.inner, 1}})};
+  return {Walk<1>(Shape{p.channels}, {Strides{p.inner}}),
+          Walk<1>(Shape{p.outer, p.inner}, {Strides{p.channels * p.inner, 1}})};
 }
 
 }  // namespace
 
 void bias_add(Stream stream, const BiasAddParams& p) {
   const Walk<2> walk(Shape{p.outer, p.channels, p.inner},
-                     {Steps{p.channels * p.inner, p.inner, 1}, Steps{0, 1, 0}});
+                     {Strides{p.channels * p.inner, p.inner, 1}, Strides{0, 1, 0}});
   dispatch_number(p.dtype, [&]<class T>(Type<T>) {
     const Sources<T, 2> from{{static_cast<const T*>(p.x), static_cast<const T*>(p.bias)}};
     T* y = static_cast<T*>(p.y);
     if (p.relu) {
       if constexpr (!std::is_integral_v<T>) {
-        return map_any<T, T, 2>(stream, Biased<true>{}, from, y, walk);
+        return map_any<T, T, 2>(stream, AddBias<true>{}, from, y, walk);
       }
       refuse(p.dtype);
     }
-    map_any<T, T, 2>(stream, Biased<false>{}, from, y, walk);
+    map_any<T, T, 2>(stream, AddBias<false>{}, from, y, walk);
   });
 }
 

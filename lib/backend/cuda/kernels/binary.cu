@@ -66,11 +66,11 @@ struct Broadcasts {
       F::domain != Domain::boolean && !F::predicate && !is_one_of<F>(Frequent{});
 };
 template <class F>
-struct Compares {
+struct IsComparison {
   static constexpr bool value = F::domain != Domain::boolean && F::predicate;
 };
 template <template <class> class Condition>
-using Those = Filter<Condition, Filter<Distinct, functions::BinaryFunctions>>;
+using FunctionsWhere = Filter<Condition, Filter<Distinct, functions::BinaryFunctions>>;
 
 /// One of several functions, selected at run time per launch.
 template <class R, class C, class L>
@@ -123,18 +123,18 @@ void run(const Call<T>& call) {
     return AnyFunction<R, C, L>{index_in<F>(L{}), attribute};
   };
   if constexpr (std::is_same_v<T, bool>) {
-    call.template broadcast<bool>(any_of(Type<bool>{}, Those<OfBooleans>{}));
+    call.template broadcast<bool>(any_of(Type<bool>{}, FunctionsWhere<OfBooleans>{}));
   } else if constexpr (F::predicate) {
-    call.template any<bool>(any_of(Type<bool>{}, Those<Compares>{}));
+    call.template any<bool>(any_of(Type<bool>{}, FunctionsWhere<IsComparison>{}));
   } else if constexpr (std::is_integral_v<T>) {
-    call.template broadcast<T>(any_of(Type<C>{}, Those<OfIntegers>{}));
+    call.template broadcast<T>(any_of(Type<C>{}, FunctionsWhere<OfIntegers>{}));
   } else if constexpr (is_one_of<F>(Frequent{})) {
     call.template any<T>(Apply<F, C>{attribute});
   } else {
     if constexpr (!is_one_of<F>(Rare{})) {
       if (call.walk.rank <= 1) return call.template dense<T>(Apply<F, C>{attribute});
     }
-    call.template broadcast<T>(any_of(Type<C>{}, Those<Broadcasts>{}));
+    call.template broadcast<T>(any_of(Type<C>{}, FunctionsWhere<Broadcasts>{}));
   }
 }
 

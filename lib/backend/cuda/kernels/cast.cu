@@ -21,7 +21,7 @@ __device__ inline To saturated(double x) {
 }
 
 template <class To>
-struct Casted {
+struct CastTo {
   template <class C>
   __device__ auto operator()(C x) const {
     if constexpr (std::is_same_v<To, bool>) {
@@ -49,7 +49,7 @@ void cast(Stream stream, const CastParams& p) {
   dispatch_any(p.from, [&]<class From>(Type<From>) {
     dispatch_any(p.to, [&]<class To>(Type<To>) {
       const Sources<From, 1> from{{static_cast<const From*>(p.x)}};
-      map<From, To, 1>(stream, Casted<To>{}, from, static_cast<To*>(p.y), p.elements);
+      map<From, To, 1>(stream, CastTo<To>{}, from, static_cast<To*>(p.y), p.elements);
     });
   });
 }

@@ -106,7 +106,7 @@ __global__ void HALFSTEP_BLOCK_OF(256, 4) known_kernel(KnownArguments a) {
   constexpr std::size_t k_first_step = k_known_body<index, T>.inputs;  // its value
   for (std::int64_t first = thread_of_grid() * k_body_width; first < a.elements;
        first += threads_of_grid() * k_body_width) {
-    Few value[k_first_step + k_known_body<index, T>.steps];
+    ThreadValues value[k_first_step + k_known_body<index, T>.steps];
     unrolled<k_first_step>([&](auto n) {
       constexpr DType k_dtype = k_known_body<index, T>.input[n];
       // The ordinal of random numbers is read by themselves.
@@ -130,7 +130,7 @@ __global__ void HALFSTEP_BLOCK_OF(256, 4) known_kernel(KnownArguments a) {
       constexpr FusedStep k_step = k_known_body<index, T>.step[n];
       constexpr std::size_t k_x0 = k_step.operands[0], k_x1 = k_step.operands[1],
                             k_x2 = k_step.operands[2];
-      Few& y = value[k_first_step + n];
+      ThreadValues& y = value[k_first_step + n];
       if constexpr (k_step.function == k_random) {
         uniform(a.source[k_x0].data, a.seed[n], a.stream[n], first, y);
       } else {
@@ -205,7 +205,7 @@ bool launch_compiled_body(Stream stream,
   if (arguments.elements % k_body_width != 0) return false;
   for (std::size_t n = 0; n < std::min(p.inputs, KnownBody::k_max); ++n) {
     const bool one = p.input[n].shape.elements() == 1;
-    if (sources[n].reading != (one ? Reading::element : Reading::pack)) return false;
+    if (sources[n].load_mode != (one ? LoadMode::broadcast : LoadMode::pack)) return false;
     arguments.source[n] = {sources[n].data, sources[n].whole};
     arguments.walk[n] = walks[n];
   }

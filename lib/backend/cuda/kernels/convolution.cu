@@ -111,7 +111,7 @@ void run(Stream stream, Convolution<T> c) {
 }  // namespace
 
 void few_taps_convolution(Stream stream, const FewTapsConvolutionParams& p) {
-  dispatch_product(p.taps.dtype, [&]<class T>(Type<T>) {
+  dispatch_matmul(p.taps.dtype, [&]<class T>(Type<T>) {
     constexpr int k_width = k_pack_width<T>;
     const Convolution<T> c{.windows = {p.taps.geometry, p.x},
                            .filter = static_cast<const T*>(p.filter),

@@ -149,7 +149,7 @@ std::size_t filter_gradient_workspace(const FewTaps& taps) {
 
 void filter_gradient(Stream stream, const FilterGradientParams& p) {
   const Parts parts(p.taps.geometry);
-  dispatch_product(p.taps.dtype, [&]<class T>(Type<T>) {
+  dispatch_matmul(p.taps.dtype, [&]<class T>(Type<T>) {
     constexpr int k_width = k_pack_width<T>;
     const std::int64_t outputs = p.taps.geometry.outputs;
     for (std::int64_t tap = 0; tap < parts.taps; tap += FewTaps::k_max) {

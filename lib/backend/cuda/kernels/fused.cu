@@ -44,9 +44,9 @@ __device__ inline void fetch(const Program& p,
                              unsigned operand,
                              std::int64_t first,
                              int count,
-                             const Few& last,
-                             const Few* saved,
-                             Few& x) {
+                             const ThreadValues& last,
+                             const ThreadValues* saved,
+                             ThreadValues& x) {
   if (operand == k_previous) {
     for (int i = 0; i < k_body_width; ++i) x[i] = last[i];
     return;
@@ -56,11 +56,11 @@ __device__ inline void fetch(const Program& p,
     return;
   }
   const Source& source = p.source[operand];
-  if (count == k_body_width && source.reading != Reading::slow) {
+  if (count == k_body_width && source.load_mode != LoadMode::gather) {
     const std::int64_t offset = source.whole ? first : p.walk[operand].at(first).of[0];
     with_type(source.dtype, [&]<class T>(Type<T>) {
       const T* data = static_cast<const T*>(source.data) + offset;
-      if (source.reading == Reading::element) {
+      if (source.load_mode == LoadMode::broadcast) {
         const auto value = static_cast<float>(load(*data));
         for (int i = 0; i < k_body_width; ++i) x[i] = value;
       } else {
@@ -70,7 +70,7 @@ __device__ inline void fetch(const Program& p,
     });
     return;
   }
-  Few slow = {};
+  ThreadValues slow = {};
   HALFSTEP_ROLLED
   for (int i = 0; i < count; ++i) {
     const std::int64_t offset = source.whole ? first + i : p.walk[operand].at(first + i).of[0];
@@ -85,9 +85,9 @@ __device__ inline void store_output(const Program& p,
                                     const Sink& sink,
                                     std::int64_t first,
                                     int count,
-                                    const Few& last,
-                                    const Few* saved) {
-  Few value;
+                                    const ThreadValues& last,
+                                    const ThreadValues* saved) {
+  ThreadValues value;
   fetch(p, sink.operand, first, count, last, saved, value);
   with_type(sink.dtype, [&]<class T>(Type<T>) {
     T* data = static_cast<T*>(sink.data) + first;
@@ -111,12 +111,16 @@ __device__ inline void store_output(const Program& p,
 }
 
 /// Changes `last`, the result of the preceding op, to that of this one.
-__device__ inline void run_step(
-    const Program& p, const Operation& step, std::int64_t first, int count, Few& last, Few* saved) {
+__device__ inline void run_step(const Program& p,
+                                const Operation& step,
+                                std::int64_t first,
+                                int count,
+                                ThreadValues& last,
+                                ThreadValues* saved) {
   if (step.function == k_random) {
     uniform(p.source[step.operands[0]].data, step.seed, step.stream, first, last);
   } else {
-    Few x[3] = {};
+    ThreadValues x[3] = {};
     for (int n = 0; n < 3; ++n) {
       if (step.operands[n] != k_none) fetch(p, step.operands[n], first, count, last, saved, x[n]);
     }
@@ -133,8 +137,8 @@ __global__ void HALFSTEP_BLOCK_OF(256, 4) fused_kernel(Program p) {
        first += threads_of_grid() * k_body_width) {
     const std::int64_t rest = p.elements - first;
     const int count = rest < k_body_width ? static_cast<int>(rest) : k_body_width;
-    Few last;
-    Few saved[k_steps];  // in local memory, for its index varies
+    ThreadValues last;
+    ThreadValues saved[k_steps];  // in local memory, for its index varies
     HALFSTEP_ROLLED
     for (int n = 0; n < p.steps; ++n) run_step(p, p.operation[n], first, count, last, saved);
     HALFSTEP_ROLLED
@@ -148,18 +152,18 @@ Source source_of(const FusedParams::Input& input, const Walk<1>& walk, std::int6
   const bool whole = input.shape.elements() == elements;
   // Packs do not cross the end of the last axis, and begin at multiples of their width.
   const int last = walk.rank - 1;
-  bool packs = walk.rank > 0 && walk.extent[last] % k_body_width == 0 && walk.step[0][last] == 1 &&
-               aligned(input.data, pack_bytes);
-  for (int axis = 0; axis < last; ++axis) packs = packs && walk.step[0][axis] % k_body_width == 0;
-  const bool one = walk.rank == 0 || (walk.step[0][last] == 0 &&
+  bool packs = walk.rank > 0 && walk.extent[last] % k_body_width == 0 &&
+               walk.stride[0][last] == 1 && aligned(input.data, pack_bytes);
+  for (int axis = 0; axis < last; ++axis) packs = packs && walk.stride[0][axis] % k_body_width == 0;
+  const bool one = walk.rank == 0 || (walk.stride[0][last] == 0 &&
                                       (walk.rank == 1 || walk.extent[last] % k_body_width == 0));
-  Reading reading = Reading::slow;
+  LoadMode load_mode = LoadMode::gather;
   if (one) {
-    reading = Reading::element;
+    load_mode = LoadMode::broadcast;
   } else if (packs || (whole && aligned(input.data, pack_bytes))) {
-    reading = Reading::pack;
+    load_mode = LoadMode::pack;
   }
-  return {input.data, input.dtype, reading, whole && walk.rank > 0};
+  return {input.data, input.dtype, load_mode, whole && walk.rank > 0};
 }
 
 /// The operand by which the ops after the next one, and outputs, read each result; k_none where
@@ -197,7 +201,7 @@ void fused_elementwise(Stream stream, const FusedParams& p) {
   program.steps = static_cast<int>(p.steps);
   program.outputs = static_cast<int>(p.outputs);
   for (std::size_t n = 0; n < p.inputs; ++n) {
-    program.walk[n] = Walk<1>(p.shape, {broadcast_steps(p.input[n].shape, p.shape)});
+    program.walk[n] = Walk<1>(p.shape, {broadcast_strides(p.input[n].shape, p.shape)});
     program.source[n] = source_of(p.input[n], program.walk[n], program.elements);
   }
   for (std::size_t n = 0; n < p.outputs; ++n) {

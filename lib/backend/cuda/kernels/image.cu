@@ -10,21 +10,8 @@ namespace {
 
 using Translation = graph::ops::ImageTranslation;
 
-struct Place {
-  std::int64_t image, row, column, channel;
-};
-
-__device__ inline Place place_of(const ImageBatch& b, std::int64_t i) {
-  const std::int64_t pixel = i / b.channels;
-  const std::int64_t line = pixel / b.columns;
-  return {line / b.rows, line % b.rows, pixel % b.columns, i % b.channels};
-}
-
-__device__ inline std::int64_t at(const ImageBatch& b,
-                                  const Place& p,
-                                  std::int64_t row,
-                                  std::int64_t column) {
-  return ((p.image * b.rows + row) * b.columns + column) * b.channels + p.channel;
+__device__ inline NhwcShape shape_of(const ImageBatch& b) {
+  return {b.rows, b.columns, b.channels};
 }
 
 std::int64_t elements_of(const ImageBatch& b) { return b.batch * b.rows * b.columns * b.channels; }
@@ -35,12 +22,12 @@ __global__ void flip_kernel(FlipParams p, std::int64_t elements) {
   const Word* x = static_cast<const Word*>(b.x);
   Word* y = static_cast<Word*>(b.y);
   for (std::int64_t i = thread_of_grid(); i < elements; i += threads_of_grid()) {
-    const Place to = place_of(b, i);
+    const NhwcCoordinate to = shape_of(b).coordinate(i);
     const auto u = p.flip.draw.at(*b.ordinal, to.image);
     const bool up = p.flip.vertical && u.rows < 0.5F;
     const bool left = p.flip.horizontal && u.columns < 0.5F;
-    y[i] = x[at(
-        b, to, up ? b.rows - 1 - to.row : to.row, left ? b.columns - 1 - to.column : to.column)];
+    y[i] = x[shape_of(b).offset(
+        to, up ? b.rows - 1 - to.row : to.row, left ? b.columns - 1 - to.column : to.column)];
   }
 }
 
@@ -65,13 +52,13 @@ __global__ void translation_kernel(TranslationParams p, std::int64_t elements) {
   const T* x = static_cast<const T*>(b.x);
   T* y = static_cast<T*>(b.y);
   for (std::int64_t i = thread_of_grid(); i < elements; i += threads_of_grid()) {
-    const Place to = place_of(b, i);
+    const NhwcCoordinate to = shape_of(b).coordinate(i);
     const auto shift = t.shift(*b.ordinal, to.image, b.rows, b.columns);
     const auto v = t.neighbours(to.row, shift.down, b.rows);
     const auto h = t.neighbours(to.column, shift.right, b.columns);
     const auto pixel = [&](std::int64_t r, std::int64_t c) {
       if (r < 0 || c < 0) return static_cast<Real<T>>(t.fill_value);
-      return static_cast<Real<T>>(load(x[at(b, to, r, c)]));
+      return static_cast<Real<T>>(load(x[shape_of(b).offset(to, r, c)]));
     };
     const auto line = [&](std::int64_t r) {
       return Translation::between(pixel(r, h.first), pixel(r, h.second), h.weight);

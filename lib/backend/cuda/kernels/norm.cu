@@ -26,11 +26,11 @@ struct MeanFold : Rows<T> {
 };
 
 /// The statistics of BatchNormParams.
-struct Statistics {
-  Read scale, offset, mean, variance;
-  Written new_mean, new_variance, saved_mean, saved_variance, reserved;
+struct NormStatistics {
+  StatisticsInput scale, offset, mean, variance;
+  StatisticsOutput new_mean, new_variance, saved_mean, saved_variance, reserved;
 
-  explicit Statistics(const BatchNormParams& p)
+  explicit NormStatistics(const BatchNormParams& p)
       : scale{p.statistics, p.scale},
         offset{p.statistics, p.offset},
         mean{p.statistics, p.mean},
@@ -42,10 +42,10 @@ struct Statistics {
         reserved{p.statistics, p.reserved} {}
 };
 
-/// Sets the results of a channel from its mean and variance; `rows` is 0 where they are given.
+/// Stores the outputs of a channel from its mean and variance; `rows` is 0 if they are inputs.
 template <class C>
-struct Finish {
-  Statistics s;
+struct ChannelResults {
+  NormStatistics s;
   Channel<C>* channels;
   C rows, epsilon, factor;
 
@@ -71,13 +71,13 @@ struct Finish {
   }
 };
 
-/// The variance, sum of (x - mean)^2 / rows, and with it the results of each channel.
+/// The variance, sum of (x - mean)^2 / rows; stores the outputs of each channel.
 template <class T>
 struct VarianceFold : Rows<T> {
   using C = Compute<T>;
   using Value = C;
   const C* means;
-  Finish<C> results;
+  ChannelResults<C> results;
   C mean = 0;
 
   __device__ void prepare(std::int64_t c) { mean = means[c]; }
@@ -91,9 +91,9 @@ struct VarianceFold : Rows<T> {
   __device__ void finish(std::int64_t c, Value sum) const { results(c, mean, sum / results.rows); }
 };
 
-/// The results of channels whose statistics are given.
+/// The outputs of channels whose statistics are inputs.
 template <class C>
-__global__ void channels_kernel(Finish<C> results, std::int64_t count) {
+__global__ void channels_kernel(ChannelResults<C> results, std::int64_t count) {
   for (std::int64_t c = thread_of_grid(); c < count; c += threads_of_grid()) {
     results(c, results.s.mean.template get<C>(c), results.s.variance.template get<C>(c));
   }
@@ -169,11 +169,11 @@ void run_norm(Stream stream, const BatchNormParams& p) {
   void* parts = bytes + memory.mean_bytes + memory.channel_bytes;
   const T* x = static_cast<const T*>(p.x);
   const C rows = static_cast<C>(p.rows);
-  const Finish<C> results{Statistics(p),
-                          channels,
-                          p.training ? rows : C(0),
-                          static_cast<C>(p.epsilon),
-                          static_cast<C>(p.factor)};
+  const ChannelResults<C> results{NormStatistics(p),
+                                  channels,
+                                  p.training ? rows : C(0),
+                                  static_cast<C>(p.epsilon),
+                                  static_cast<C>(p.factor)};
   if (p.training) {
     run_fold(stream, MeanFold<T>{{x}, rows, mean}, plan, parts, p.tickets);
     run_fold(stream, VarianceFold<T>{{x}, mean, results}, plan, parts, p.tickets);

@@ -13,7 +13,7 @@ struct GradientSums {
   C dy_xhat;  ///< sum of dy * xhat
 };
 
-/// The values of a channel from which dx is computed.
+/// The coefficients of a channel in dx.
 template <class C>
 struct GradientChannel {
   Channel<C> forward;  ///< as in the forward pass, bit for bit: the mask depends on it
@@ -21,7 +21,7 @@ struct GradientChannel {
   GradientSums<C> sums;
 };
 
-/// The inputs of a gradient, and how a channel's values follow from them.
+/// The inputs of the gradient, and the coefficients computed from them.
 template <class T>
 struct GradientInputs {
   using C = Compute<T>;
@@ -29,7 +29,7 @@ struct GradientInputs {
   const T* x;
   const float* scale;
   const float* offset;
-  Read mean, variance;
+  StatisticsInput mean, variance;
   C epsilon;
   bool relu;
 
@@ -53,8 +53,8 @@ struct GradientFold : GradientRows<T, GradientInputs<T>> {
   using C = Compute<T>;
   using Value = GradientSums<C>;
   GradientChannel<C>* channels;
-  Written dscale;
-  Written doffset;
+  StatisticsOutput dscale;
+  StatisticsOutput doffset;
   GradientChannel<C> channel = {};
 
   __device__ void prepare(std::int64_t c) { channel = this->in.channel(c); }
@@ -76,11 +76,11 @@ struct GradientFold : GradientRows<T, GradientInputs<T>> {
   }
 };
 
-/// The values of channels whose sums are given.
+/// The coefficients of channels whose sums are inputs.
 template <class T>
-__global__ void given_sums_kernel(GradientInputs<T> in,
-                                  Read dscale,
-                                  Read doffset,
+__global__ void input_sums_kernel(GradientInputs<T> in,
+                                  StatisticsInput dscale,
+                                  StatisticsInput doffset,
                                   GradientChannel<Compute<T>>* channels,
                                   std::int64_t count) {
   using C = Compute<T>;
@@ -155,12 +155,12 @@ void run_gradient(Stream stream, const BatchNormGradParams& p) {
   C share = p.training ? C(1) / static_cast<C>(p.rows) : C(0);
   if (p.given_dscale != nullptr) {
     share = p.sum_rows > 0 ? C(1) / static_cast<C>(p.sum_rows) : C(0);
-    launch(given_sums_kernel<T>,
+    launch(input_sums_kernel<T>,
            grid_of(p.channels, 128),
            stream,
            in,
-           Read{p.statistics, p.given_dscale},
-           Read{p.statistics, p.given_doffset},
+           StatisticsInput{p.statistics, p.given_dscale},
+           StatisticsInput{p.statistics, p.given_doffset},
            channels,
            p.channels);
   } else {

@@ -10,58 +10,32 @@ namespace {
 
 using graph::ops::WindowAxis;
 
-/// Cells [first, last) of an axis.
+/// Indices [first, last) along an axis.
 struct Range {
   std::int64_t first;
   std::int64_t last;
 };
 
-/// The input cells under output `o`.
-__device__ inline Range cells_of(const WindowAxis& a, std::int64_t o) {
+/// The input indices in the window of output `o`, without padding.
+__device__ inline Range input_range(const WindowAxis& a, std::int64_t o) {
   const std::int64_t begin = o * a.stride - a.pad_before;
   const std::int64_t end = begin + a.size;
   return {begin < 0 ? 0 : begin, end < a.input ? end : a.input};
 }
 
-/// The outputs whose windows cover input cell `i`.
-__device__ inline Range outputs_of(const WindowAxis& a, std::int64_t i) {
+/// The outputs whose windows contain input index `i`.
+__device__ inline Range output_range(const WindowAxis& a, std::int64_t i) {
   const std::int64_t at = i + a.pad_before;
   const std::int64_t first = at < a.size ? 0 : (at - a.size) / a.stride + 1;
   const std::int64_t last = at / a.stride + 1;
   return {first, last < a.output ? last : a.output};
 }
 
-/// The coordinates of element `i` of a [batch, height, width, channels] tensor.
-struct Place {
-  std::int64_t image, row, column, channel;
-};
-
-__device__ inline Place place_of(std::int64_t i,
-                                 std::int64_t height,
-                                 std::int64_t width,
-                                 std::int64_t channels) {
-  const Divided pixel = divide(i, channels);
-  const Divided line = divide(pixel.quotient, width);
-  const Divided image = divide(line.quotient, height);
-  return {image.quotient, image.remainder, line.remainder, pixel.remainder};
+__device__ inline NhwcShape input_shape(const PoolGeometry& g) {
+  return {g.height.input, g.width.input, g.channels};
 }
-
-__device__ inline std::int64_t input_at(const PoolGeometry& g,
-                                        const Place& p,
-                                        std::int64_t row,
-                                        std::int64_t column) {
-  return ((p.image * g.height.input + row) * g.width.input + column) * g.channels + p.channel;
-}
-
-__device__ inline std::int64_t output_at(const PoolGeometry& g,
-                                         const Place& p,
-                                         std::int64_t row,
-                                         std::int64_t column) {
-  return ((p.image * g.height.output + row) * g.width.output + column) * g.channels + p.channel;
-}
-
-__device__ inline Place output_place(const PoolGeometry& g, std::int64_t i) {
-  return place_of(i, g.height.output, g.width.output, g.channels);
+__device__ inline NhwcShape output_shape(const PoolGeometry& g) {
+  return {g.height.output, g.width.output, g.channels};
 }
 
 std::int64_t outputs(const PoolGeometry& g) {
@@ -71,29 +45,31 @@ std::int64_t inputs(const PoolGeometry& g) {
   return g.batch * g.height.input * g.width.input * g.channels;
 }
 
-/// The first largest input elements under an output, of `width` channels, and their cells: row *
-/// width of the image + column. NaN is larger than every number.
+/// The first maximum of a window for each of `width` channels, and its pixel index: row * width of
+/// the image + column. NaN is larger than every number.
 template <int width, class T>
-struct Largest {
+struct WindowMax {
   Pack<T, width> element;
-  std::int32_t cell[width];
+  std::int32_t pixel[width];
 };
 
 template <int width, class T>
-__device__ inline Largest<width, T> largest_of(const PoolGeometry& g, const T* x, const Place& p) {
-  const Range rows = cells_of(g.height, p.row);
-  const Range columns = cells_of(g.width, p.column);
-  Largest<width, T> best;
-  for (int k = 0; k < width; ++k) best.cell[k] = -1;
+__device__ inline WindowMax<width, T> window_max(const PoolGeometry& g,
+                                                 const T* x,
+                                                 const NhwcCoordinate& p) {
+  const Range rows = input_range(g.height, p.row);
+  const Range columns = input_range(g.width, p.column);
+  WindowMax<width, T> best;
+  for (int k = 0; k < width; ++k) best.pixel[k] = -1;
   for (std::int64_t r = rows.first; r < rows.last; ++r) {
     for (std::int64_t c = columns.first; c < columns.last; ++c) {
-      const auto values = load_pack<T, width>(x + input_at(g, p, r, c));
+      const auto values = load_pack<T, width>(x + input_shape(g).offset(p, r, c));
       for (int k = 0; k < width; ++k) {
         const Compute<T> value = load(values.element[k]);
-        const Compute<T> old = best.cell[k] < 0 ? value : load(best.element.element[k]);
-        if (best.cell[k] >= 0 && (value <= old || old != old)) continue;
+        const Compute<T> old = best.pixel[k] < 0 ? value : load(best.element.element[k]);
+        if (best.pixel[k] >= 0 && (value <= old || old != old)) continue;
         best.element.element[k] = values.element[k];
-        best.cell[k] = static_cast<std::int32_t>(r * g.width.input + c);
+        best.pixel[k] = static_cast<std::int32_t>(r * g.width.input + c);
       }
     }
   }
@@ -102,8 +78,8 @@ __device__ inline Largest<width, T> largest_of(const PoolGeometry& g, const T* x
 
 /// Elements are processed in packs of `width` channels.
 template <int width>
-__device__ inline Place pack_place(const PoolGeometry& g, std::int64_t i) {
-  Place p = place_of(i, g.height.output, g.width.output, g.channels / width);
+__device__ inline NhwcCoordinate pack_coordinate(const PoolGeometry& g, std::int64_t i) {
+  NhwcCoordinate p = NhwcShape{g.height.output, g.width.output, g.channels / width}.coordinate(i);
   p.channel *= width;
   return p;
 }
@@ -111,7 +87,8 @@ __device__ inline Place pack_place(const PoolGeometry& g, std::int64_t i) {
 template <int width, class T>
 __global__ void max_pool_kernel(PoolGeometry g, const T* x, T* y, std::int64_t packs) {
   for (std::int64_t i = thread_of_grid(); i < packs; i += threads_of_grid()) {
-    store_pack<T, width>(y + i * width, largest_of<width>(g, x, pack_place<width>(g, i)).element);
+    store_pack<T, width>(y + i * width,
+                         window_max<width>(g, x, pack_coordinate<width>(g, i)).element);
   }
 }
 
@@ -121,14 +98,14 @@ bool packs_fit(const PoolGeometry& g, std::initializer_list<const void*> tensors
          std::all_of(tensors.begin(), tensors.end(), [](const void* x) { return aligned(x, 16); });
 }
 
-/// The largest cell of each window: row * width + column.
+/// The pixel index of each window's maximum: row * width + column.
 template <class T>
-__global__ void winners_kernel(PoolGeometry g,
-                               const T* x,
-                               std::int32_t* winners,
-                               std::int64_t elements) {
+__global__ void argmax_kernel(PoolGeometry g,
+                              const T* x,
+                              std::int32_t* argmax,
+                              std::int64_t elements) {
   for (std::int64_t i = thread_of_grid(); i < elements; i += threads_of_grid()) {
-    winners[i] = largest_of<1>(g, x, output_place(g, i)).cell[0];
+    argmax[i] = window_max<1>(g, x, output_shape(g).coordinate(i)).pixel[0];
   }
 }
 
@@ -137,15 +114,15 @@ __device__ inline std::int64_t count(const Range& r) { return r.last - r.first; 
 template <class T>
 __global__ void avg_pool_kernel(PoolGeometry g, const T* x, T* y, std::int64_t elements) {
   for (std::int64_t i = thread_of_grid(); i < elements; i += threads_of_grid()) {
-    const Place p = output_place(g, i);
-    const Range rows = cells_of(g.height, p.row);
-    const Range columns = cells_of(g.width, p.column);
+    const NhwcCoordinate p = output_shape(g).coordinate(i);
+    const Range rows = input_range(g.height, p.row);
+    const Range columns = input_range(g.width, p.column);
     Compute<T> sum = 0;
     for (std::int64_t r = rows.first; r < rows.last; ++r) {
       // Row sums first, so that large windows have small rounding errors.
       Compute<T> row_sum = 0;
       for (std::int64_t c = columns.first; c < columns.last; ++c) {
-        row_sum += load(x[input_at(g, p, r, c)]);
+        row_sum += load(x[input_shape(g).offset(p, r, c)]);
       }
       sum += row_sum;
     }
@@ -153,16 +130,16 @@ __global__ void avg_pool_kernel(PoolGeometry g, const T* x, T* y, std::int64_t e
   }
 }
 
-/// dx[cell] = sum of share(output, its coordinates) over the outputs whose windows cover the cell.
+/// dx[pixel] = sum of share(output, row, column) over the outputs whose windows contain the pixel.
 template <class T, class Share>
 __device__ inline void gather_gradient(
-    const PoolGeometry& g, T* dx, const Place& p, std::int64_t i, Share share) {
-  const Range rows = outputs_of(g.height, p.row);
-  const Range columns = outputs_of(g.width, p.column);
+    const PoolGeometry& g, T* dx, const NhwcCoordinate& p, std::int64_t i, Share share) {
+  const Range rows = output_range(g.height, p.row);
+  const Range columns = output_range(g.width, p.column);
   Sum<T> sum = 0;
   for (std::int64_t r = rows.first; r < rows.last; ++r) {
     for (std::int64_t c = columns.first; c < columns.last; ++c) {
-      sum += share(output_at(g, p, r, c), r, c);
+      sum += share(output_shape(g).offset(p, r, c), r, c);
     }
   }
   dx[i] = store<T>(sum);
@@ -170,58 +147,58 @@ __device__ inline void gather_gradient(
 
 template <class T>
 __global__ void max_pool_grad_kernel(
-    PoolGeometry g, const T* dy, const std::int32_t* winners, T* dx, std::int64_t elements) {
+    PoolGeometry g, const T* dy, const std::int32_t* argmax, T* dx, std::int64_t elements) {
   for (std::int64_t i = thread_of_grid(); i < elements; i += threads_of_grid()) {
-    const Place p = place_of(i, g.height.input, g.width.input, g.channels);
-    const auto cell = static_cast<std::int32_t>(p.row * g.width.input + p.column);
+    const NhwcCoordinate p = input_shape(g).coordinate(i);
+    const auto pixel = static_cast<std::int32_t>(p.row * g.width.input + p.column);
     gather_gradient(g, dx, p, i, [&](std::int64_t output, std::int64_t, std::int64_t) {
-      return winners[output] == cell ? load_sum(dy[output]) : Sum<T>(0);
+      return argmax[output] == pixel ? load_sum(dy[output]) : Sum<T>(0);
     });
   }
 }
 
-/// The cells that the window `o` of an axis writes where windows do not overlap: its own, and those
-/// up to the next window or the end, which no window covers.
-__device__ inline Range cells_written(const WindowAxis& a, std::int64_t o) {
+/// The input indices that output `o` writes if windows are disjoint: those of its window, and the
+/// following ones up to the next window or the end, which no window contains.
+__device__ inline Range pixels_written(const WindowAxis& a, std::int64_t o) {
   const std::int64_t begin = o * a.stride - a.pad_before;
   const bool last = o + 1 == a.output;
   return {o == 0 ? 0 : begin, last ? a.input : begin + a.stride};
 }
 
-/// The gradient where windows do not overlap: each cell has one window, whose thread writes it, for
-/// `width` channels.
+/// The gradient of disjoint windows: the thread of a window writes all its pixels, for `width`
+/// channels.
 template <int width, class T>
-__global__ void max_pool_grad_apart_kernel(
+__global__ void max_pool_grad_disjoint_kernel(
     PoolGeometry g, const T* x, const T* dy, T* dx, std::int64_t packs) {
   for (std::int64_t i = thread_of_grid(); i < packs; i += threads_of_grid()) {
-    const Place p = pack_place<width>(g, i);
-    const Largest<width, T> largest = largest_of<width>(g, x, p);
+    const NhwcCoordinate p = pack_coordinate<width>(g, i);
+    const WindowMax<width, T> max = window_max<width>(g, x, p);
     const auto g_out = load_pack<T, width>(dy + i * width);
-    const Range all_rows = cells_written(g.height, p.row);
-    const Range all_columns = cells_written(g.width, p.column);
+    const Range all_rows = pixels_written(g.height, p.row);
+    const Range all_columns = pixels_written(g.width, p.column);
     for (std::int64_t r = all_rows.first; r < all_rows.last; ++r) {
       for (std::int64_t c = all_columns.first; c < all_columns.last; ++c) {
-        const auto cell = static_cast<std::int32_t>(r * g.width.input + c);
+        const auto pixel = static_cast<std::int32_t>(r * g.width.input + c);
         Pack<T, width> to;
         for (int k = 0; k < width; ++k) {
-          to.element[k] = largest.cell[k] == cell ? g_out.element[k] : T{};
+          to.element[k] = max.pixel[k] == pixel ? g_out.element[k] : T{};
         }
-        store_pack<T, width>(dx + input_at(g, p, r, c), to);
+        store_pack<T, width>(dx + input_shape(g).offset(p, r, c), to);
       }
     }
   }
 }
 
-bool apart(const WindowAxis& a) { return a.stride >= a.size; }
-bool apart(const PoolGeometry& g) { return apart(g.height) && apart(g.width); }
+bool disjoint(const WindowAxis& a) { return a.stride >= a.size; }
+bool disjoint(const PoolGeometry& g) { return disjoint(g.height) && disjoint(g.width); }
 
 template <class T>
 __global__ void avg_pool_grad_kernel(PoolGeometry g, const T* dy, T* dx, std::int64_t elements) {
   for (std::int64_t i = thread_of_grid(); i < elements; i += threads_of_grid()) {
-    const Place p = place_of(i, g.height.input, g.width.input, g.channels);
+    const NhwcCoordinate p = input_shape(g).coordinate(i);
     gather_gradient(g, dx, p, i, [&](std::int64_t output, std::int64_t r, std::int64_t c) {
-      const std::int64_t cells = count(cells_of(g.height, r)) * count(cells_of(g.width, c));
-      return load(dy[output]) / static_cast<Compute<T>>(cells);
+      const std::int64_t pixels = count(input_range(g.height, r)) * count(input_range(g.width, c));
+      return load(dy[output]) / static_cast<Compute<T>>(pixels);
     });
   }
 }
@@ -258,7 +235,7 @@ void avg_pool(Stream stream, const PoolParams& p) {
 }
 
 std::size_t max_pool_grad_workspace(const MaxPoolGradParams& p) {
-  if (apart(p.geometry)) return 0;
+  if (disjoint(p.geometry)) return 0;
   return static_cast<std::size_t>(outputs(p.geometry)) * sizeof(std::int32_t);
 }
 
@@ -270,22 +247,22 @@ void max_pool_grad(Stream stream, const MaxPoolGradParams& p) {
     T* dx = static_cast<T*>(p.dx);
     const std::int64_t from = outputs(g);
     const std::int64_t to = inputs(g);
-    if (apart(g)) {
+    if (disjoint(g)) {
       constexpr int k_width = k_pack_width<T>;
       const bool packed = packs_fit<T>(g, {x, dy, dx});
       const std::int64_t packs = packed ? from / k_width : from;
       const auto kernel =
-          packed ? max_pool_grad_apart_kernel<k_width, T> : max_pool_grad_apart_kernel<1, T>;
+          packed ? max_pool_grad_disjoint_kernel<k_width, T> : max_pool_grad_disjoint_kernel<1, T>;
       return launch(kernel, grid_of(packs), stream, g, x, dy, dx, packs);
     }
-    auto* winners = static_cast<std::int32_t*>(p.workspace);
-    launch(winners_kernel<T>, grid_of(from), stream, g, x, winners, from);
+    auto* argmax = static_cast<std::int32_t*>(p.workspace);
+    launch(argmax_kernel<T>, grid_of(from), stream, g, x, argmax, from);
     launch(max_pool_grad_kernel<T>,
            grid_of(to),
            stream,
            g,
            dy,
-           static_cast<const std::int32_t*>(winners),
+           static_cast<const std::int32_t*>(argmax),
            dx,
            to);
   });

@@ -88,7 +88,7 @@ __global__ void HALFSTEP_BLOCK_OF(k_block_threads, 1) rnn_kernel(RnnParams p, co
   p.candidate = candidate;
   p.step.number = 0;
   for (int i = static_cast<int>(thread()); i < rows * units; i += k_block_threads) {
-    operand[i] = i < samples.count ? Unit<T, float>(p.step, samples.first + i).operand() : 0.0F;
+    operand[i] = i < samples.count ? RnnUnit<T, float>(p.step, samples.first + i).operand() : 0.0F;
   }
   for (; p.step.number < g.steps; ++p.step.number) {
     sync_block();

@@ -11,9 +11,9 @@ namespace halfstep::backend::cuda::kernels {
 namespace {
 
 FoldPlan plan_of(const Shape& shape, unsigned axes) {
-  const Steps dense = dense_steps(shape);
+  const Strides dense = dense_strides(shape);
   std::vector<std::int64_t> dims[2];
-  Steps steps[2] = {};
+  Strides steps[2] = {};
   for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
     const unsigned reduced = axes >> axis & 1U;
     steps[reduced][dims[reduced].size()] = dense[axis];

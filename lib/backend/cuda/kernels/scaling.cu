@@ -102,7 +102,7 @@ struct Squared : Part {
   float* norm;
 };
 
-struct Added {
+struct FloatSum {
   using Value = float;
   __device__ float merge(float a, float b) const { return a + b; }
 };
@@ -160,7 +160,7 @@ __global__ void HALFSTEP_BLOCK_OF(256, 4)
     default:
       sum = sum_of_squares<float>(t, share, factor);
   }
-  sum = merge_block(Added{}, sum);
+  sum = merge_block(FloatSum{}, sum);
   if (thread() == 0) parts[block()] = sum;
   if (!is_last_block(ticket, blocks())) return;
   constexpr unsigned k_warp = 32;

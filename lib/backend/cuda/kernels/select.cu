@@ -43,15 +43,15 @@ void clip(Stream stream, const ClipParams& p) {
 }
 
 void select(Stream stream, const SelectParams& p) {
-  Steps condition{};
+  Strides condition{};
   if (p.rows) {
     condition[0] = 1;
   } else {
-    condition = broadcast_steps(p.condition_shape, p.shape);
+    condition = broadcast_strides(p.condition_shape, p.shape);
   }
   const Walk<3> walk(
       p.shape,
-      {condition, broadcast_steps(p.t_shape, p.shape), broadcast_steps(p.e_shape, p.shape)});
+      {condition, broadcast_strides(p.t_shape, p.shape), broadcast_strides(p.e_shape, p.shape)});
   dispatch_word(p.element_bytes, [&]<class Word>(Type<Word>) {
     launch(select_kernel<Word>,
            grid_of(walk.elements),

@@ -35,8 +35,8 @@ void launch_slices(Stream stream, const SlicesParams& p) {
   for (std::size_t i = 0; i < p.count; ++i) longest = std::max(longest, p.tensors[i].slice);
   Grid grid = grid_of(longest);
   grid.blocks *= static_cast<std::int64_t>(p.count);
-  dispatch_product(p.whole, [&]<class Whole>(Type<Whole>) {
-    dispatch_product(p.packed_as, [&]<class Packed>(Type<Packed>) {
+  dispatch_matmul(p.whole, [&]<class Whole>(Type<Whole>) {
+    dispatch_matmul(p.packed_as, [&]<class Packed>(Type<Packed>) {
       launch(slices_kernel<Whole, Packed, k_pack>, grid, stream, p);
     });
   });

@@ -260,7 +260,7 @@ std::size_t softmax_loss_workspace(const SoftmaxLossParams& p) {
 
 void softmax_loss(Stream stream, const SoftmaxLossParams& p) {
   const Rows r = rows_of(p.rows, p.classes);
-  dispatch_product(p.dtype, [&]<class T>(Type<T>) {
+  dispatch_matmul(p.dtype, [&]<class T>(Type<T>) {
     dispatch_index(p.label, [&]<class Label>(Type<Label>) {
       const bool sums = p.mean != nullptr || p.correct != nullptr;
       const LossTensors<T, Label> tensors{static_cast<const T*>(p.logits),

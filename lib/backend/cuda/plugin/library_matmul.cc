@@ -121,22 +121,22 @@ void LibraryMatmul::run(const Matmul::Operands& operands, std::byte* workspace) 
 void LibraryMatmul::run_padded(Matmul::Operands operands, std::byte* workspace) const {
   const PaddedOperands padded(key_, padding_->key);
   const auto take = [&](const PaddedOperand& operand) {
-    std::byte* place = workspace;
+    std::byte* buffer = workspace;
     workspace += operand.bytes();
-    return place;
+    return buffer;
   };
   const bool sums = key_.epilogue == Epilogue::sums_of_b;
   // One launch before the matmul, and one after it.
   std::vector<kernels::ResizedMatrix> entering, leaving;
   const auto enter = [&](const PaddedOperand& operand, const void* from) {
-    std::byte* place = take(operand);
-    entering.push_back(operand.enter(from, place));
-    return place;
+    std::byte* buffer = take(operand);
+    entering.push_back(operand.enter(from, buffer));
+    return buffer;
   };
   const auto leave = [&](const PaddedOperand& operand, void* to) {
-    std::byte* place = take(operand);
-    leaving.push_back(operand.leave(place, to));
-    return place;
+    std::byte* buffer = take(operand);
+    leaving.push_back(operand.leave(buffer, to));
+    return buffer;
   };
   if (padding_->a) operands.a = enter(padded.a, operands.a);
   if (padding_->b) operands.b = enter(padded.b, operands.b);

@@ -22,11 +22,11 @@ Shape batch_of(const Shape& shape) { return Shape(shape.dims().first(shape.rank(
 struct BatchOperand {
   /// `at`: the offset in the workspace for materializing the broadcast.
   BatchOperand(const graph::TensorType& type, const Shape& batch, std::size_t at) : offset(at) {
-    const Shape own = batch_of(type.shape);
+    const Shape batches = batch_of(type.shape);
     const std::int64_t size = type.shape[type.shape.rank() - 2] * type.shape.back();
-    if (own.elements() == 1) return;
+    if (batches.elements() == 1) return;
     stride = size;
-    if (own.elements() == batch.elements()) return;
+    if (batches.elements() == batch.elements()) return;
     std::vector<std::int64_t> whole(batch.begin(), batch.end());
     whole.insert(whole.end(), type.shape.end() - 2, type.shape.end());
     spread = kernels::CopyParams{.element_bytes = size_bytes(type.dtype),
@@ -36,7 +36,7 @@ struct BatchOperand {
   }
 
   /// The address of the matrices, after materializing the broadcast if needed.
-  const void* place(Stream stream, const void* from, std::byte* workspace) const {
+  const void* materialize(Stream stream, const void* from, std::byte* workspace) const {
     if (!spread) return from;
     kernels::CopyParams copy = *spread;
     copy.x = from;
@@ -107,8 +107,8 @@ PreparedKernel prepare_batch_matmul(const NodeView& node, const DeviceContext& c
   const auto matmul = LibraryMatmul::get(key, context);
   const std::size_t copies = a.workspace_bytes + b.workspace_bytes;
   return {[=, stream = context.stream()](const Args& at) {
-            matmul->run({.a = a.place(stream, at.in[0].data, at.workspace),
-                         .b = b.place(stream, at.in[1].data, at.workspace),
+            matmul->run({.a = a.materialize(stream, at.in[0].data, at.workspace),
+                         .b = b.materialize(stream, at.in[1].data, at.workspace),
                          .c = at.out[0].data},
                         at.workspace + copies);
           },

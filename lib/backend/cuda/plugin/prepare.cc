@@ -41,8 +41,4 @@ std::vector<graph::TensorType> input_types(const NodeView& node) {
   return types;
 }
 
-std::size_t axis_of(std::int64_t axis, std::size_t rank) {
-  return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
-}
-
 }  // namespace halfstep::backend::cuda::plugin

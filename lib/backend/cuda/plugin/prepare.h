@@ -51,8 +51,6 @@ Prepare implementation(std::string_view kernel);
 std::vector<std::int64_t> constant_input(const NodeView& node, std::size_t i);
 /// The types of all inputs.
 std::vector<graph::TensorType> input_types(const NodeView& node);
-/// An axis counted from the front; negative axes count from the end.
-std::size_t axis_of(std::int64_t axis, std::size_t rank);
 
 // The families, each in the file of its name.
 std::vector<Implementation> array_kernels();

@@ -8,7 +8,7 @@
 namespace halfstep::backend::cuda::plugin {
 namespace {
 
-std::uint64_t word(const NodeView& node, std::string_view attr) {
+std::uint64_t unsigned_attr(const NodeView& node, std::string_view attr) {
   return static_cast<std::uint64_t>(node.attrs().get<std::int64_t>(attr));
 }
 
@@ -25,8 +25,8 @@ void point(kernels::ImageBatch& images, const Args& a) {
 }
 
 PreparedKernel prepare_uniform(const NodeView& node, const DeviceContext& context) {
-  kernels::UniformParams params{.seed = word(node, "seed"),
-                                .stream = word(node, "stream"),
+  kernels::UniformParams params{.seed = unsigned_attr(node, "seed"),
+                                .stream = unsigned_attr(node, "stream"),
                                 .elements = node.output().shape.elements(),
                                 .first = node.attrs().get<std::int64_t>("first")};
   return {[=, stream = context.stream()](const Args& a) mutable {

@@ -12,12 +12,12 @@ namespace {
 
 constexpr std::array<std::string_view, 3> k_kinds{"forward", "input_gradient", "filter_gradient"};
 
-struct OpRow {
+struct ConvOp {
   std::string_view op;
   ConvKind kind;
   bool bias = false, relu = false;
 };
-constexpr std::array<OpRow, 8> k_ops{{
+constexpr std::array<ConvOp, 8> k_ops{{
     {"Conv2D", ConvKind::forward},
     {"Conv2DBias", ConvKind::forward, true},
     {"Conv2DBiasRelu", ConvKind::forward, true, true},
@@ -36,7 +36,7 @@ ConvKey conv_key(std::string_view op,
                  const Shape& filter,
                  DType dtype) {
   const auto* row = std::find_if(
-      k_ops.begin(), k_ops.end(), [&](const OpRow& candidate) { return candidate.op == op; });
+      k_ops.begin(), k_ops.end(), [&](const ConvOp& candidate) { return candidate.op == op; });
   require(row != k_ops.end(), "{} is no convolution", op);
   const auto geometry_of =
       op.starts_with("Depthwise") ? graph::ops::depthwise_geometry : graph::ops::conv_geometry;

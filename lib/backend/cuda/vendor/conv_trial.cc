@@ -164,10 +164,10 @@ std::optional<std::string> conv_fault(const ConvArguments& arguments,
     if (arguments.dtype == DType::float16 && std::abs(wanted.value) > k_largest) continue;
     // The products of two such integers have a variance of 4.
     const double deviation = 2 * std::sqrt(static_cast<double>(wanted.terms) + 1);
-    const std::int64_t place = kind.result.at(at[0], at[1], at[2], at[3]);
-    const double got = element(place);
+    const std::int64_t index = kind.result.at(at[0], at[1], at[2], at[3]);
+    const double got = element(index);
     if (std::abs(got - wanted.value) <= 0.1 * deviation + 0x1p-7 * std::abs(wanted.value)) continue;
-    return fmt::format("element {} is {} instead of {}", place, got, wanted.value);
+    return fmt::format("element {} is {} instead of {}", index, got, wanted.value);
   }
   return std::nullopt;
 }

@@ -34,9 +34,9 @@ struct AttentionItem {
   std::int64_t item, sample, head;
 
   __device__ AttentionItem(const Attention<T>& of, std::int64_t at) : a(of), item(at) {
-    const Divided place = divide(at, a.g.heads);
-    sample = place.quotient;
-    head = place.remainder;
+    const Divided divided = divide(at, a.g.heads);
+    sample = divided.quotient;
+    head = divided.remainder;
   }
   template <class U>
   __device__ TileRows<U> rows(U* tensor, std::int64_t steps, std::int64_t channels) const {
@@ -111,7 +111,7 @@ using TileWidth = std::integral_constant<int, width>;
 template <class F>
 void dispatch_attention(const AttentionInputs& in, const F& f) {
   const std::int64_t channels = std::max(in.geometry.depth, in.geometry.value_depth);
-  dispatch_product(in.dtype, [&]<class T>(Type<T> type) {
+  dispatch_matmul(in.dtype, [&]<class T>(Type<T> type) {
     if (channels <= 32) return f(type, TileWidth<32>{});
     if (channels <= 64) return f(type, TileWidth<64>{});
     f(type, TileWidth<AttentionInputs::k_max_channels>{});

@@ -88,24 +88,24 @@ __device__ inline void with_type(DType dtype, F&& f) {
   }
 }
 
-/// Values of a thread's elements.
-using Few = float[k_body_width];
+/// The values of a thread's elements, in registers.
+using ThreadValues = float[k_body_width];
 
 /// How a pack of k_body_width elements is loaded.
-enum class Reading : std::uint8_t {
-  pack,     ///< by one load
-  element,  ///< all are one element
-  slow,     ///< one by one
+enum class LoadMode : std::uint8_t {
+  pack,       ///< by one load
+  broadcast,  ///< all are one element
+  gather,     ///< one by one
 };
 
 struct Source {
   const void* data;
   DType dtype;
-  Reading reading;
+  LoadMode load_mode;
   bool whole;  ///< has the elements of the result: offsets need no walk
 };
 
-__device__ inline void round_to(DType dtype, Few& y) {
+__device__ inline void round_to(DType dtype, ThreadValues& y) {
   if (dtype == DType::float16) {
     for (int i = 0; i < k_body_width; ++i) y[i] = to_float(to_float16(y[i]));
   } else if (dtype == DType::bfloat16) {
@@ -114,8 +114,11 @@ __device__ inline void round_to(DType dtype, Few& y) {
 }
 
 /// Random numbers in [0, 1) for the elements from `first` on; `ordinal` is that of the batch.
-__device__ inline void uniform(
-    const void* ordinal, std::uint64_t seed, std::uint64_t stream, std::int64_t first, Few& y) {
+__device__ inline void uniform(const void* ordinal,
+                               std::uint64_t seed,
+                               std::uint64_t stream,
+                               std::int64_t first,
+                               ThreadValues& y) {
   constexpr std::size_t k_words = 4;
   const std::uint64_t key =
       mix(stream, static_cast<std::uint64_t>(*static_cast<const std::int64_t*>(ordinal)));

@@ -33,7 +33,7 @@ void dispatch_floating(DType dtype, F&& f) {
 
 /// float32, float16 and bfloat16: the dtypes of matmuls and convolutions.
 template <class F>
-void dispatch_product(DType dtype, F&& f) {
+void dispatch_matmul(DType dtype, F&& f) {
   if (dtype == DType::float64) refuse(dtype);
   dispatch_floating(dtype, [&]<class T>(Type<T> type) {
     if constexpr (!std::is_same_v<T, double>) f(type);

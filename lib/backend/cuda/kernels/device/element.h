@@ -71,6 +71,29 @@ __device__ inline Divided divide(std::int64_t i, std::int64_t n) {
   return {a / b, a % b};
 }
 
+/// The coordinates of an element of an NHWC tensor.
+struct NhwcCoordinate {
+  std::int64_t image, row, column, channel;
+};
+
+/// The extents of an image of an NHWC tensor.
+struct NhwcShape {
+  std::int64_t height, width, channels;
+
+  __device__ NhwcCoordinate coordinate(std::int64_t i) const {
+    const Divided pixel = divide(i, channels);
+    const Divided line = divide(pixel.quotient, width);
+    const Divided image = divide(line.quotient, height);
+    return {image.quotient, image.remainder, line.remainder, pixel.remainder};
+  }
+  /// The offset of pixel (row, column) in the image and channel of `p`.
+  __device__ std::int64_t offset(const NhwcCoordinate& p,
+                                 std::int64_t row,
+                                 std::int64_t column) const {
+    return ((p.image * height + row) * width + column) * channels + p.channel;
+  }
+};
+
 /// The thread's index in the grid, and the number of threads.
 __device__ inline std::int64_t thread_of_grid() { return block() * threads() + thread(); }
 __device__ inline std::int64_t threads_of_grid() { return blocks() * threads(); }

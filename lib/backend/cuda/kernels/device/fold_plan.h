@@ -26,7 +26,7 @@ struct FoldPlan {
     const std::int64_t outputs = std::max<std::int64_t>(kept.elements, 1);
     const std::int64_t terms = std::max<std::int64_t>(reduced.elements, 1);
     const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
-    along = reduced.rank > 0 && reduced.step[0][reduced.rank - 1] == 1 && terms >= 64;
+    along = reduced.rank > 0 && reduced.stride[0][reduced.rank - 1] == 1 && terms >= 64;
     if (along) {
       while (threads > 32 && threads * 2 > terms) threads /= 2;
       parts = std::min(ceil_div(terms, 4096), std::max<std::int64_t>(512 / outputs, 1));
@@ -42,7 +42,9 @@ struct FoldPlan {
   /// for each multiprocessor of an H100, load enough bytes at a time for its memory; a part has at
   /// least 128 rows, and no output has more than 256 parts to merge.
   FoldPlan(std::int64_t terms, std::int64_t outputs)
-      : kept(Shape{outputs}, {Steps{1}}), reduced(Shape{terms}, {Steps{outputs}}), columns(true) {
+      : kept(Shape{outputs}, {Strides{1}}),
+        reduced(Shape{terms}, {Strides{outputs}}),
+        columns(true) {
     constexpr std::int64_t k_blocks = 512, k_columns = 64, k_rows = 128, k_max_parts = 256;
     const std::int64_t wanted = k_blocks / std::max<std::int64_t>(outputs / k_columns, 1);
     divide_into(std::clamp<std::int64_t>(

@@ -107,8 +107,8 @@ void map(Stream stream,
 /// The iteration over operands that broadcast to `shape`.
 template <int N>
 Walk<N> broadcast_walk(const std::array<Shape, N>& shapes, const Shape& shape) {
-  std::array<Steps, N> steps;
-  for (std::size_t n = 0; n < N; ++n) steps[n] = broadcast_steps(shapes[n], shape);
+  std::array<Strides, N> steps;
+  for (std::size_t n = 0; n < N; ++n) steps[n] = broadcast_strides(shapes[n], shape);
   return {shape, steps};
 }
 
@@ -122,7 +122,7 @@ void map_broadcast(Stream stream, F f, const Sources<T, N>& from, R* y, const Wa
 template <int N>
 unsigned scalars_of(const Walk<N>& walk) {
   unsigned scalars = 0;
-  for (int n = 0; n < N; ++n) scalars |= walk.rank > 0 && walk.step[n][0] == 0 ? 1U << n : 0U;
+  for (int n = 0; n < N; ++n) scalars |= walk.rank > 0 && walk.stride[n][0] == 0 ? 1U << n : 0U;
   return scalars;
 }
 

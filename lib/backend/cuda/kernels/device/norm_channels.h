@@ -11,10 +11,10 @@
 
 namespace halfstep::backend::cuda::kernels {
 
-/// A vector of statistics with a dtype known at run time; short, so the dispatch per element is
-/// cheap.
+/// A per-channel vector whose dtype is known at run time. A channel is read once, so the dispatch
+/// per element is cheap.
 template <class Pointer>
-struct Vector {
+struct StatisticsVector {
   DType dtype;
   Pointer data;
 
@@ -29,7 +29,7 @@ struct Vector {
         return static_cast<C>(load(static_cast<const bfloat16*>(data)[i]));
     }
   }
-  /// Nothing where there is no vector.
+  /// No effect without a vector.
   template <class C>
   __device__ void set(std::int64_t i, C x) const {
     if (data == nullptr) return;
@@ -45,8 +45,8 @@ struct Vector {
     }
   }
 };
-using Read = Vector<const void*>;
-using Written = Vector<void*>;
+using StatisticsInput = StatisticsVector<const void*>;
+using StatisticsOutput = StatisticsVector<void*>;
 
 /// Mean, gain and offset of a channel, from which y is computed.
 template <class C>

@@ -27,7 +27,7 @@ __device__ inline float apply(Activation f, float x) {
 /// A unit of a sample at a step. T: the dtype of the node; Operand: that in which the operands of
 /// matmuls are stored, whose values are those of T.
 template <class T, class Operand>
-struct Unit {
+struct RnnUnit {
   const RnnStep& step;
   const graph::ops::RnnGeometry& g;
   std::int64_t units, state, sample, unit, row;
@@ -35,16 +35,16 @@ struct Unit {
   std::int64_t of_sample;  ///< the sample's number there
 
   /// `at`: the unit's number among the states.
-  __device__ Unit(const RnnStep& s, std::int64_t at)
+  __device__ RnnUnit(const RnnStep& s, std::int64_t at)
       : step(s),
         g(s.geometry),
         units(g.units),
         state(at),
         in_state(at - s.first * units),
         of_sample(0) {
-    const Divided place = divide(at, units);
-    sample = place.quotient;
-    unit = place.remainder;
+    const Divided index = divide(at, units);
+    sample = index.quotient;
+    unit = index.remainder;
     row = row_of(s.number);
     of_sample = sample - s.first;
   }

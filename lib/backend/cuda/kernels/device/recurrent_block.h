@@ -16,7 +16,7 @@ template <class Part, class T, class Params>
 __global__ void rnn_part_kernel(Params p) {
   const std::int64_t count = p.step.geometry.batch * p.step.geometry.units;
   for (std::int64_t i = thread_of_grid(); i < count; i += threads_of_grid()) {
-    Part::compute(Unit<T, T>(p.step, i), p);
+    Part::compute(RnnUnit<T, T>(p.step, i), p);
   }
 }
 
@@ -24,7 +24,7 @@ __global__ void rnn_part_kernel(Params p) {
 template <class Part, class Params>
 void launch_part(Stream stream, const Params& p) {
   const graph::ops::RnnGeometry& g = p.step.geometry;
-  dispatch_product(p.step.dtype, [&]<class T>(Type<T>) {
+  dispatch_matmul(p.step.dtype, [&]<class T>(Type<T>) {
     launch(rnn_part_kernel<Part, T, Params>, grid_of(g.batch * g.units), stream, p);
   });
 }
@@ -115,7 +115,7 @@ struct BlockSamples {
   template <class Part, class T, class Params>
   __device__ void compute(const Params& p) const {
     for (std::int64_t i = thread(); i < count; i += threads()) {
-      Part::compute(Unit<T, float>(p.step, first + i), p);
+      Part::compute(RnnUnit<T, float>(p.step, first + i), p);
     }
   }
 };
@@ -127,7 +127,7 @@ void dispatch_blocks(const RnnStep& step, F&& f) {
   const Grid grid{.blocks = (step.geometry.batch + rows - 1) / rows,
                   .threads = k_block_threads,
                   .cooperates = true};
-  dispatch_product(step.dtype, [&]<class T>(Type<T> type) {
+  dispatch_matmul(step.dtype, [&]<class T>(Type<T> type) {
     if (rows == 1) return f(type, std::integral_constant<int, 1>{}, grid);
     f(type, std::integral_constant<int, k_max_samples>{}, grid);
   });

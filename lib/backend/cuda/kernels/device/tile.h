@@ -61,11 +61,11 @@ __device__ inline void load_tile(float* to,
         }
       }
     }
-    float* const place = to + row * S::k_stride + channel;
+    float* const shared = to + row * S::k_stride + channel;
     for (int n = 0; n < k_width; n += 4) {
       Four four;
       for (int k = 0; k < 4; ++k) four.element[k] = load(pack.element[n + k]);
-      *reinterpret_cast<Four*>(place + n) = four;
+      *reinterpret_cast<Four*>(shared + n) = four;
     }
   }
 }

@@ -10,31 +10,6 @@
 
 namespace halfstep::backend::cuda::kernels {
 
-/// Strides in elements along each axis of a shape.
-using Steps = std::array<std::int64_t, Shape::k_max_rank>;
-
-/// The strides of a dense row-major tensor.
-inline Steps dense_steps(const Shape& shape) {
-  Steps steps{};
-  std::int64_t step = 1;
-  for (std::size_t axis = shape.rank(); axis-- > 0;) {
-    steps[axis] = step;
-    step *= shape[axis];
-  }
-  return steps;
-}
-
-/// The strides of `operand` broadcast to `shape`: 0 along broadcast axes.
-inline Steps broadcast_steps(const Shape& operand, const Shape& shape) {
-  const Steps dense = dense_steps(operand);
-  const std::size_t lead = shape.rank() - operand.rank();
-  Steps steps{};
-  for (std::size_t axis = 0; axis < operand.rank(); ++axis) {
-    steps[lead + axis] = operand[axis] == shape[lead + axis] ? dense[axis] : 0;
-  }
-  return steps;
-}
-
 /// Iterates over N tensors along the elements of one shape in row-major order. Adjacent axes with
 /// compatible strides in all tensors are merged. Errors: LaunchError for 2^32 elements and more
 /// along several axes.
@@ -43,19 +18,19 @@ struct Walk {
   int rank = 0;
   std::int64_t elements = 1;
   std::int64_t extent[Shape::k_max_rank] = {};
-  std::int64_t step[N][Shape::k_max_rank] = {};
+  std::int64_t stride[N][Shape::k_max_rank] = {};
 
   Walk() = default;
-  Walk(const Shape& shape, const std::array<Steps, N>& steps) : elements(shape.elements()) {
+  Walk(const Shape& shape, const std::array<Strides, N>& strides) : elements(shape.elements()) {
     for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
       if (shape[axis] == 1) continue;
       bool joins = rank > 0;
       for (int n = 0; n < N && joins; ++n) {
-        joins = step[n][rank - 1] == steps[static_cast<std::size_t>(n)][axis] * shape[axis];
+        joins = stride[n][rank - 1] == strides[static_cast<std::size_t>(n)][axis] * shape[axis];
       }
       if (!joins) extent[rank++] = 1;
       extent[rank - 1] *= shape[axis];
-      for (int n = 0; n < N; ++n) step[n][rank - 1] = steps[static_cast<std::size_t>(n)][axis];
+      for (int n = 0; n < N; ++n) stride[n][rank - 1] = strides[static_cast<std::size_t>(n)][axis];
     }
     if (rank > 1 && elements > std::numeric_limits<std::uint32_t>::max()) {
       throw LaunchError("no kernel walks through " + std::to_string(elements) + " elements");
@@ -69,7 +44,7 @@ struct Walk {
   __device__ Offsets at(std::int64_t i) const {
     Offsets offsets{};
     if (rank <= 1) {
-      for (int n = 0; n < N; ++n) offsets.of[n] = i * step[n][0];
+      for (int n = 0; n < N; ++n) offsets.of[n] = i * stride[n][0];
       return offsets;
     }
     // A 32-bit division takes a fraction of the time and code of a 64-bit one.
@@ -77,9 +52,9 @@ struct Walk {
     HALFSTEP_ROLLED
     for (int axis = rank - 1; axis >= 0; --axis) {
       const auto size = static_cast<std::uint32_t>(extent[axis]);
-      const std::int64_t place = rest % size;
+      const std::int64_t coordinate = rest % size;
       rest /= size;
-      for (int n = 0; n < N; ++n) offsets.of[n] += place * step[n][axis];
+      for (int n = 0; n < N; ++n) offsets.of[n] += coordinate * stride[n][axis];
     }
     return offsets;
   }

@@ -52,9 +52,9 @@ struct Windows {
                    g.window.width.input * g.inputs) {
     const std::int64_t all = g.window.height.size * g.window.width.size * channels;
     for (std::int64_t t = first_tap; t < std::min(first_tap + FewTaps::k_max, all); ++t) {
-      const std::int64_t place = t / channels;
-      const std::int64_t row = place / g.window.width.size * g.window.height.dilation;
-      const std::int64_t column = place % g.window.width.size * g.window.width.dilation;
+      const std::int64_t position = t / channels;
+      const std::int64_t row = position / g.window.width.size * g.window.height.dilation;
+      const std::int64_t column = position % g.window.width.size * g.window.width.dilation;
       tap[taps++] = {narrow(row),
                      narrow(column),
                      narrow((row * g.window.width.input + column) * channels + t % channels)};

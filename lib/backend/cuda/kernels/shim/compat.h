@@ -5,7 +5,7 @@
 //   thread(), block(), row(), threads(), blocks()   threadIdx.x, blockIdx.x, blockIdx.y,
 //                                                   blockDim.x, gridDim.x
 //   sync_block()                                    __syncthreads()
-//   shuffle_xor(x, lanes), shuffle(x, lane)         over whole warps
+//   shuffle_xor(x, lanes)                           __shfl_xor_sync(), over whole warps
 //   is_last_block(ticket, count)                    whether `count` blocks have called it, this one
 //                                                   last; the other blocks' writes are visible then
 //   HALFSTEP_SHARED(T, name, count)                 an array that the block's threads share
@@ -53,11 +53,6 @@ __device__ inline void sync_block() { __syncthreads(); }
 template <class T>
 __device__ T shuffle_xor(T x, unsigned lanes) {
   return __shfl_xor_sync(~0U, x, static_cast<int>(lanes));
-}
-
-template <class T>
-__device__ T shuffle(T x, unsigned lane) {
-  return __shfl_sync(~0U, x, static_cast<int>(lane));
 }
 
 __device__ inline bool is_last_block(unsigned* ticket, std::int64_t count) {

@@ -18,7 +18,7 @@ extern "C" {
 
 namespace halfstep::backend::cuda::kernels::shim {
 
-Place place;
+ThreadCoordinate current_thread;
 
 namespace {
 
@@ -51,7 +51,7 @@ struct Machine {
 };
 Machine g_machine;
 
-Thread& current() { return g_machine.threads[place.thread]; }
+Thread& current() { return g_machine.threads[current_thread.thread]; }
 
 void thread_entry() {
   current().fiber.entered();
@@ -63,7 +63,8 @@ void thread_entry() {
 }
 
 std::string position() {
-  return "block " + std::to_string(place.block) + ", row " + std::to_string(place.row);
+  return "block " + std::to_string(current_thread.block) + ", row " +
+         std::to_string(current_thread.row);
 }
 
 /// Calls body(i) for i in [0, n) in the machine's order.
@@ -88,7 +89,7 @@ void clear_shared() {
 /// each other, and are ready again.
 bool advance_warp(unsigned first) {
   in_order(k_warp, [&](std::int64_t lane) {
-    place.thread = first + static_cast<unsigned>(lane);
+    current_thread.thread = first + static_cast<unsigned>(lane);
     if (current().state == State::ready) g_machine.caller.switch_to(current().fiber);
   });
   for (unsigned i = first; i < first + k_warp; ++i) {
@@ -140,14 +141,14 @@ void run_block(const Grid& grid) {
 
 void run_loop(const Grid& grid, FunctionRef<void()> thread) {
   in_order(grid.threads, [&](std::int64_t i) {
-    place.thread = static_cast<unsigned>(i);
+    current_thread.thread = static_cast<unsigned>(i);
     thread();
   });
   if (g_machine.error) throw LaunchError(*std::exchange(g_machine.error, {}));
 }
 
 void wait(State state) {
-  if (!place.grid.cooperates) {
+  if (!current_thread.grid.cooperates) {
     g_machine.error = "a thread waits in a kernel that does not cooperate, in " + position();
     return;
   }
@@ -167,12 +168,12 @@ void run(const Grid& grid, FunctionRef<void()> thread) {
                       std::to_string(grid.rows) + " blocks of " + std::to_string(grid.threads) +
                       " threads");
   }
-  place.grid = grid;
+  current_thread.grid = grid;
   g_machine.body = &thread;
   in_order(grid.rows, [&](std::int64_t row) {
-    place.row = row;
+    current_thread.row = row;
     in_order(grid.blocks, [&](std::int64_t block) {
-      place.block = block;
+      current_thread.block = block;
       if (!grid.cooperates) return run_loop(grid, thread);
       clear_shared();
       run_block(grid);
@@ -183,14 +184,14 @@ void run(const Grid& grid, FunctionRef<void()> thread) {
 void wait_for_block() { wait(State::at_block); }
 
 std::uint64_t exchange(std::uint64_t bits, unsigned lane) {
-  if (!place.grid.cooperates) {
+  if (!current_thread.grid.cooperates) {
     wait(State::at_warp);
     return bits;
   }
   // Two slots, used alternately: no lane writes to a slot again before all lanes have read it.
   const unsigned turn = current().exchanges++ % 2;
   current().given[turn] = bits;
-  const unsigned first = place.thread / k_warp * k_warp;
+  const unsigned first = current_thread.thread / k_warp * k_warp;
   wait(State::at_warp);
   return g_machine.threads[first + lane].given[turn];
 }
@@ -198,7 +199,7 @@ std::uint64_t exchange(std::uint64_t bits, unsigned lane) {
 void* shared_bytes(std::size_t bytes) {
   constexpr std::size_t k_alignment = 16;
   constexpr std::size_t k_gap = 64;
-  if (!place.grid.cooperates) {
+  if (!current_thread.grid.cooperates) {
     g_machine.error = "a kernel that does not cooperate shares memory, in " + position();
     // A loop cannot stop in the middle: the thread continues with memory that it may access.
     g_machine.shared_high = k_shared_bytes;

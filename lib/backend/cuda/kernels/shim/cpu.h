@@ -20,13 +20,13 @@ namespace shim {
 constexpr unsigned k_warp = 32;
 
 /// The coordinates of the running thread.
-struct Place {
+struct ThreadCoordinate {
   unsigned thread = 0;
   std::int64_t block = 0;
   std::int64_t row = 0;
   Grid grid;
 };
-extern Place place;
+extern ThreadCoordinate current_thread;
 
 /// The order in which blocks, and threads between two barriers, run.
 enum class Order { forward, backward };
@@ -52,27 +52,22 @@ T* shared(std::size_t count) {
 
 }  // namespace shim
 
-inline unsigned thread() { return shim::place.thread; }
-inline unsigned threads() { return shim::place.grid.threads; }
-inline std::int64_t block() { return shim::place.block; }
-inline std::int64_t blocks() { return shim::place.grid.blocks; }
-inline std::int64_t row() { return shim::place.row; }
+inline unsigned thread() { return shim::current_thread.thread; }
+inline unsigned threads() { return shim::current_thread.grid.threads; }
+inline std::int64_t block() { return shim::current_thread.block; }
+inline std::int64_t blocks() { return shim::current_thread.grid.blocks; }
+inline std::int64_t row() { return shim::current_thread.row; }
 
 inline void sync_block() { shim::wait_for_block(); }
 
 template <class T>
-T shuffle(T x, unsigned lane) {
+T shuffle_xor(T x, unsigned lanes) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uint64_t));
   std::uint64_t bits = 0;
   std::memcpy(&bits, &x, sizeof x);
-  bits = shim::exchange(bits, lane % shim::k_warp);
+  bits = shim::exchange(bits, (shim::current_thread.thread % shim::k_warp) ^ lanes);
   std::memcpy(&x, &bits, sizeof x);
   return x;
-}
-
-template <class T>
-T shuffle_xor(T x, unsigned lanes) {
-  return shuffle(x, (shim::place.thread % shim::k_warp) ^ lanes);
 }
 
 inline bool is_last_block(unsigned* ticket, std::int64_t count) {

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
+
+#include "core/parse_number.h"
 
 namespace halfstep::backend::cuda::real {
 namespace {
@@ -32,10 +33,8 @@ Choices::Choices(const std::string& folder, const std::string& gpu, const std::s
   for (std::string line; std::getline(file, line);) {
     const std::size_t space = line.find(' ');
     if (space == std::string::npos) continue;
-    std::size_t candidate = 0;
-    const auto [end, error] = std::from_chars(line.data(), line.data() + space, candidate);
-    if (error == std::errc() && end == line.data() + space) {
-      candidates_[line.substr(space + 1)] = candidate;
+    if (const auto candidate = parse_number<std::size_t>(line.substr(0, space))) {
+      candidates_[line.substr(space + 1)] = *candidate;
     }
   }
 }

@@ -183,9 +183,9 @@ struct Engine {
 
 Engine engine_of(const Descriptor& configuration) {
   const Descriptor raw(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-  cudnnBackendDescriptor_t place = raw.raw();
+  cudnnBackendDescriptor_t descriptor = raw.raw();
   configuration.get(
-      CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, std::span(&place, 1));
+      CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, std::span(&descriptor, 1));
   Engine engine{.index = raw.integer(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)};
   engine.numerics.assign(CUDNN_NUMERICAL_NOTE_TYPE_COUNT, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
   engine.behavior.assign(CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);

@@ -75,7 +75,7 @@ struct Run {
 
 }  // namespace
 
-TEST_CASE("product updates: the state is the same, bit for bit, as with gradients in memory") {
+TEST_CASE("matmul updates: the state is the same, bit for bit, as with gradients in memory") {
   for (const std::string_view optimizer : {"{type: sgd, learning_rate: 1e-2}"sv,
                                            "{type: sgd, learning_rate: 1e-2, momentum: 0.9}"sv,
                                            "{type: rmsprop, learning_rate: 1e-3}"sv,
@@ -105,7 +105,7 @@ TEST_CASE("product updates: the state is the same, bit for bit, as with gradient
   }
 }
 
-TEST_CASE("product updates: clipping by norm and guarded steps keep gradients in memory") {
+TEST_CASE("matmul updates: clipping by norm and guarded steps keep gradients in memory") {
   constexpr std::string_view k_sgd = "{type: sgd, learning_rate: 1e-2}";
   const auto fused = [](std::string_view optimizer, std::string_view precision) {
     return Run(dense_graph(optimizer, precision)).count("PackedMatMulUpdate");
@@ -119,7 +119,7 @@ TEST_CASE("product updates: clipping by norm and guarded steps keep gradients in
   CHECK(fused(k_sgd, "on_nonfinite: apply, loss_scale: dynamic") == 0);
 }
 
-TEST_CASE("product updates: no more memory than gradients take") {
+TEST_CASE("matmul updates: no more memory than gradients take") {
   constexpr std::string_view k_adam = "{type: adam, learning_rate: 1e-2}";
   CHECK(Run(dense_graph(k_adam, "on_nonfinite: apply")).plan.arena_bytes() <=
         Run(dense_graph(k_adam, "on_nonfinite: stop")).plan.arena_bytes());
