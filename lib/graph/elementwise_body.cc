@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
+#include "core/parse_number.h"
 #include "graph/op_def.h"
 
 namespace halfstep::graph {
@@ -50,11 +50,9 @@ class Reader {
 
   template <class T>
   T number(std::size_t from) const {
-    T value{};
-    const char* last = word_.data() + word_.size();
-    const auto [end, error] = std::from_chars(word_.data() + from, last, value);
-    if (error != std::errc() || end != last) wrong();
-    return value;
+    const std::optional<T> value = parse_number<T>(word_.substr(from));
+    if (!value) wrong();
+    return *value;
   }
 
   /// The index of an input, "x2", or -1 - the index of an earlier op, "t0": the number of inputs is
