@@ -22,9 +22,6 @@ struct UpdatePorts {
 /// The indices of an op like ResourceApplyAdam. Errors: InternalError for an op that is no update.
 UpdatePorts update_ports(const OpDef& op);
 
-/// The input of such an op that is the learning rate.
-std::size_t rate_of(const OpDef& op);
-
 /// Sets the attributes that a rule and the updates made from it share.
 void copy_options(const Attrs& from, Attrs& to);
 

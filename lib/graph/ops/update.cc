@@ -10,7 +10,7 @@
 //                    r = lr * sqrt(1 - beta2_power) / (1 - beta1_power)
 //                    w -= r * m / (sqrt(v) + epsilon)
 //                    (nesterov: m * beta1 + g * (1 - beta1) instead of m)
-//   AdamW            w -= w * weight_decay * lr, then Adam
+//   AdamW            w -= w * (weight_decay * lr), then Adam
 //   AdagradV2        a += g^2 (if update_slots);  w -= lr * g / sqrt(a + epsilon)
 // Each of them may have `weight_decay`: w -= w * (weight_decay * lr) comes first, and the rest sees
 // that w, in the compute dtype.
@@ -213,14 +213,6 @@ UpdatePorts update_ports(const OpDef& op) {
   }
   require(ports.resources > 0 && ports.gradient > 0, "{} is not an update", op.name);
   return ports;
-}
-
-std::size_t rate_of(const OpDef& op) {
-  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-    if (op.inputs[i].name == "lr" || op.inputs[i].name == "alpha") return i;
-  }
-  require(false, "{} has no learning rate", op.name);
-  return 0;
 }
 
 void copy_options(const Attrs& from, Attrs& to) {

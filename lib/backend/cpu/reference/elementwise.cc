@@ -68,20 +68,6 @@ Prepared elementwise(const NodeView& node, F f) {
   });
 }
 
-/// "reference/elu_grad" for the op EluGrad, with a terminating zero.
-template <class F>
-constexpr auto k_kernel_name = [] {
-  std::array<char, 64> text{};
-  std::size_t n = 0;
-  for (const char c : std::string_view("reference/")) text[n++] = c;
-  for (const char* c = F::op; *c != 0; ++c) {
-    const bool upper = *c >= 'A' && *c <= 'Z';
-    if (upper && c != F::op) text[n++] = '_';
-    text[n++] = upper ? static_cast<char>(*c - 'A' + 'a') : *c;
-  }
-  return text;
-}();
-
 template <class F>
 Prepared prepare_function(const NodeView& node, const Capabilities&) {
   double attribute = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -18,6 +19,22 @@ constexpr std::int64_t k_grain = 1 << 14;
 
 /// Yes when every input and output has a dtype that halfstep computes with.
 Accepts executable(const NodeView& node, const Capabilities& capabilities);
+
+/// The kernel's name of a scalar function or update rule, with a terminating zero: "reference/elu"
+/// for the op Elu, "reference/keras_rms_prop" for KerasRMSProp.
+template <class F>
+constexpr auto k_kernel_name = [] {
+  const auto upper = [](char c) { return c >= 'A' && c <= 'Z'; };
+  std::array<char, 64> text{};
+  std::size_t n = 0;
+  for (const char c : std::string_view("reference/")) text[n++] = c;
+  for (const char* c = F::op; *c != 0; ++c) {
+    const bool begins = upper(*c) && c != F::op && !(upper(c[-1]) && (upper(c[1]) || c[1] == 0));
+    if (begins) text[n++] = '_';
+    text[n++] = upper(*c) ? static_cast<char>(*c - 'A' + 'a') : *c;
+  }
+  return text;
+}();
 
 /// An element in its compute type, and back.
 template <class T>

@@ -3,15 +3,16 @@
 // source (isa/*.inc) with bit-identical results. They process runs of float32; 16-bit values are
 // widened into a run that stays in the L1 cache, and narrowed from it.
 //
-// Files compiled for an instruction set include only this header with loop_arguments.h,
-// functions/lists.h and intrinsics: the linker could keep their copy of a shared inline function or
-// template for the whole program. The scalar functions are templates over a type in the unnamed
+// Files compiled for an instruction set include only this header with loop_arguments.h, the headers
+// of backend/functions and intrinsics: the linker could keep their copy of a shared inline function
+// or template for the whole program. The scalar functions are templates over a type in the unnamed
 // namespace of each of those files, so their copies are local.
 
 #include <cstdint>
 
 #include "backend/capabilities.h"
 #include "backend/cpu/vector/loop_arguments.h"
+#include "backend/functions/update.h"
 
 namespace halfstep::backend::cpu::vector {
 
@@ -38,15 +39,15 @@ struct Reduction {
   float identity;
 };
 
-/// An optimizer update of a run: s: variable and slots; g: gradient; p: scalar inputs.
-using Update = void (*)(float* const* s, const float* g, std::int64_t n, const float* p);
+/// An optimizer update of a run: s: variable and slots; g: gradient.
+using Update = void (*)(float* const* s,
+                        const float* g,
+                        std::int64_t n,
+                        const functions::UpdateScalars<float>& scalars);
 struct UpdateLoop {
   const char* op;
-  int resources;
-  int gradient;  ///< input index
-  Update loop;
-  const char* flag = nullptr;  ///< attribute that selects the second loop
-  Update flagged = nullptr;
+  const char* flag;  ///< name of the attribute that selects a loop, or null
+  Update loops[2];   ///< [false, true]
 };
 
 /// std::span without inline functions of another header.

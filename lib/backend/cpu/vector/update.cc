@@ -1,8 +1,8 @@
-// Optimizer updates in place, in one pass over memory; the op definitions hold the formulas.
-// Arithmetic in float32, one rounding per stored tensor; the new weight uses the unrounded slot.
-// Nothing is written if the last input `ok` is false. A FusedUpdate also reads 16-bit gradients,
-// unscales them and packs the new weights, bit-identical to the ops it replaces. Stored dtypes:
-// float32, float16, bfloat16. Bit-identical for every instruction set and number of threads.
+// Optimizer updates in place, in one pass over memory. Arithmetic in float32, one rounding per
+// stored tensor; the new weight uses the unrounded slot. Nothing is written if the last input `ok`
+// is false. A FusedUpdate also reads 16-bit gradients, unscales them and packs the new weights,
+// bit-identical to the ops it replaces. Stored dtypes: float32, float16, bfloat16. Bit-identical
+// for every instruction set and number of threads.
 //
 // Subnormal values are flushed to zero. The moving average of a gradient that has become zero, as
 // after a ReLU that no sample activates, decays to a subnormal value that multiplication by its
@@ -27,35 +27,31 @@ constexpr std::int64_t k_packed_value_bytes = 2;
 }  // namespace
 
 UpdateRule::UpdateRule(const Loops& loops, std::string_view op, const graph::Attrs& attrs)
-    : row(find_entry(loops.updates, op)),
-      loop(row->flag != nullptr && attrs.get<bool>(row->flag) ? row->flagged : row->loop),
-      weight_decay(static_cast<float>(attrs.get_or<double>("weight_decay", 0))) {
-  const std::size_t input = graph::ops::rate_of(*graph::op_table().find(op));
-  rate = input - resources() - (input > gradient() ? 1 : 0);
+    : ports(graph::ops::update_ports(*graph::op_table().find(op))),
+      inputs(scalar_inputs<float>(*graph::op_table().find(op))) {
+  const UpdateLoop& row = *find_entry(loops.updates, op);
+  const UpdateOptions options(attrs, row.flag);
+  loop = row.loops[options.flag ? 1 : 0];
+  weight_decay = static_cast<float>(options.weight_decay);
 }
 
 void UpdateRule::run(float* const* state,
                      const float* gradient,
                      std::int64_t n,
-                     const float* scalars) const {
+                     const functions::UpdateScalars<float>& scalars) const {
   const FlushSubnormals flush;
   if (weight_decay != 0) {
-    const float decay = weight_decay * scalars[rate];
+    const float decay = weight_decay * scalars.rate;
     float* w = state[0];
     for (std::int64_t i = 0; i < n; ++i) w[i] = w[i] - w[i] * decay;
   }
   loop(state, gradient, n, scalars);
 }
 
-std::array<float, k_max_scalars> UpdateRule::scalars(const Args& args,
-                                                     std::size_t inputs,
-                                                     const Source& source) const {
-  std::array<float, k_max_scalars> all{};
-  std::size_t count = 0;
-  for (std::size_t i = resources(); i < inputs; ++i) {
-    if (i == gradient()) continue;
-    float& scalar = all[count++];
-    scalar = *source.read(args.in[i].data, 0, 1, &scalar);
+functions::UpdateScalars<float> UpdateRule::scalars(const Args& args, const Source& source) const {
+  functions::UpdateScalars<float> all;
+  for (const auto& [scalar, input] : inputs) {
+    all.*scalar = *source.read(args.in[input].data, 0, 1, &(all.*scalar));
   }
   return all;
 }
@@ -79,9 +75,7 @@ FusedUpdate::FusedUpdate(const NodeView& node,
 }
 
 FusedUpdate::Inputs FusedUpdate::inputs(const Args& args) const {
-  return {args,
-          rule_.scalars(args, ports_.rule.inputs, Source()),
-          *args.in[ports_.unscale].as<float>()};
+  return {args, rule_.scalars(args, Source()), *args.in[ports_.unscale].as<float>()};
 }
 
 void FusedUpdate::elements(const Inputs& inputs,
@@ -96,8 +90,10 @@ void FusedUpdate::elements(const Inputs& inputs,
     g = gradient_.read(gradient, 0, n, scratch);
   }
   float* state[k_max_resources];
-  for (std::size_t s = 0; s < rule_.resources(); ++s) state[s] = inputs.args.in[s].as<float>() + i;
-  rule_.run(state, g, n, inputs.scalars.data());
+  for (std::size_t s = 0; s < ports_.rule.resources; ++s) {
+    state[s] = inputs.args.in[s].as<float>() + i;
+  }
+  rule_.run(state, g, n, inputs.scalars);
 }
 
 std::int64_t FusedUpdate::rows_of(const Tile& tile) const {
@@ -132,7 +128,7 @@ void FusedUpdate::prefetch(const Inputs& inputs,
   constexpr std::int64_t k_line = 64 / sizeof(float);
   for (std::int64_t row = begin; row < end; ++row) {
     const std::int64_t at = (tile.panel * packed::k_block_size + row) * shape_[1] + tile.column;
-    for (std::size_t s = 0; s < rule_.resources(); ++s) {
+    for (std::size_t s = 0; s < ports_.rule.resources; ++s) {
       const float* x = inputs.args.in[s].as<float>() + at;
       for (std::int64_t c = 0; c < tile.columns; c += k_line) __builtin_prefetch(x + c, 1);
     }
@@ -191,23 +187,22 @@ Prepared prepare_update(const NodeView& node, const Capabilities& capabilities) 
   const Source source(l, dtype);
   const Sink sink(l, dtype);
   return launch([=](const Args& args) {
-    const bool guarded = args.in.back().dtype == DType::boolean;
-    if (skips(args, guarded)) return;
-    const auto scalars = rule.scalars(args, args.in.size() - (guarded ? 1 : 0), source);
-    const TensorView& gradient = args.in[rule.gradient()];
+    if (skips(args, args.in.back().dtype == DType::boolean)) return;
+    const auto scalars = rule.scalars(args, source);
+    const TensorView& gradient = args.in[rule.ports.gradient];
     parallel_for(gradient.elements(), k_update_grain, [&](std::int64_t begin, std::int64_t end) {
       alignas(64) float scratch[k_max_resources + 1][k_run];
       float* state[k_max_resources];
       for (std::int64_t i = begin; i < end; i += k_run) {
         const std::int64_t n = std::min(k_run, end - i);
         const float* g = source.read(gradient.data, i, n, scratch[k_max_resources]);
-        for (std::size_t s = 0; s < rule.resources(); ++s) {
+        for (std::size_t s = 0; s < rule.ports.resources; ++s) {
           // Where nothing is widened the loop works on the variable in place.
           source.read(args.in[s].data, i, n, scratch[s]);
           state[s] = sink.buffer(args.in[s].data, i, scratch[s]);
         }
-        rule.run(state, g, n, scalars.data());
-        for (std::size_t s = 0; s < rule.resources(); ++s) {
+        rule.run(state, g, n, scalars);
+        for (std::size_t s = 0; s < rule.ports.resources; ++s) {
           sink.store(args.in[s].data, i, n, state[s]);
         }
       }

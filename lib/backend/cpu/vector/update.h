@@ -2,7 +2,6 @@
 // A FusedUpdate on any part of its variable, for its kernel and for matmuls that apply the gradient
 // in their epilogue.
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -11,32 +10,29 @@
 #include "backend/cpu/packed/packing.h"
 #include "backend/cpu/vector/convert.h"
 #include "backend/kernel.h"
-#include "graph/ops/fused_update.h"
+#include "backend/update_inputs.h"
 
 namespace halfstep::backend::cpu::vector {
 
 inline constexpr int k_max_resources = 4;
-inline constexpr std::size_t k_max_scalars = 8;
 
 /// The loop of an optimizer's op in one instruction set's table.
 struct UpdateRule {
-  const UpdateLoop* row;
+  graph::ops::UpdatePorts ports;
+  std::vector<ScalarInput<float>> inputs;
   Update loop;
   float weight_decay;  ///< the attribute
-  std::size_t rate;    ///< index of the learning rate among the scalars
 
   /// `op` must be in the table, such as "ResourceApplyAdam".
   UpdateRule(const Loops& loops, std::string_view op, const graph::Attrs& attrs);
 
-  /// The number of handles (variable and slots), and the input index of the gradient.
-  std::size_t resources() const { return static_cast<std::size_t>(row->resources); }
-  std::size_t gradient() const { return static_cast<std::size_t>(row->gradient); }
   /// Updates n elements of the variable, state[0], and of its slots by n elements of the gradient.
-  void run(float* const* state, const float* gradient, std::int64_t n, const float* scalars) const;
-  /// The scalars among the first `inputs` inputs, of the dtype that `source` reads.
-  std::array<float, k_max_scalars> scalars(const Args& args,
-                                           std::size_t inputs,
-                                           const Source& source) const;
+  void run(float* const* state,
+           const float* gradient,
+           std::int64_t n,
+           const functions::UpdateScalars<float>& scalars) const;
+  /// The scalars of a launch, of the dtype that `source` reads.
+  functions::UpdateScalars<float> scalars(const Args& args, const Source& source) const;
 };
 
 /// The update of a node with the ports of a FusedUpdate. Variable and slots are float32; a gradient
@@ -51,7 +47,7 @@ class FusedUpdate {
   /// The inputs of a launch, with the scalars as float32.
   struct Inputs {
     const Args& args;
-    std::array<float, k_max_scalars> scalars;
+    functions::UpdateScalars<float> scalars;
     float unscale;
   };
   Inputs inputs(const Args& args) const;

@@ -1,14 +1,15 @@
 #include "backend/cuda/kernels/update.h"
 
-#include <cmath>
-#include <utility>
-
 #include "backend/cuda/kernels/device/dispatch.h"
 #include "backend/cuda/kernels/device/map.h"
 #include "backend/cuda/kernels/device/share.h"
+#include "backend/functions/std_math.h"
 
 namespace halfstep::backend::cuda::kernels {
 namespace {
+
+using functions::StdMath;
+using functions::UpdateScalars;
 
 template <class T>
 __device__ inline Compute<T> number(const void* p) {
@@ -25,114 +26,8 @@ __device__ inline UpdateScalars<Compute<T>> load_scalars(const UpdateScalars<con
           .beta1 = number<T>(p.beta1),
           .beta2 = number<T>(p.beta2),
           .epsilon = number<T>(p.epsilon),
-          .weight_decay = number<T>(p.weight_decay),
-          .decay = number<T>(p.decay),
-          .unscale = p.unscale == nullptr ? Compute<T>(1) : number<T>(p.unscale)};
+          .weight_decay = number<T>(p.weight_decay)};
 }
-
-// The update rules: operator()(gradient, weight, slots) changes the last two. prepare() runs once
-// per thread.
-
-template <class C>
-struct Rule {
-  UpdateScalars<C> numbers = {};
-  const std::int64_t* updates = nullptr;
-  bool nesterov = false, update_slots = true;
-
-  __device__ void prepare() {}
-};
-
-template <class C>
-struct GradientDescent : Rule<C> {
-  static constexpr int k_slots = 0;
-  __device__ void operator()(C g, C& w, C*) const { w -= this->numbers.rate * g; }
-};
-
-template <class C>
-struct Momentum : Rule<C> {
-  static constexpr int k_slots = 1;  ///< accum
-  __device__ void operator()(C g, C& w, C* s) const {
-    s[0] = this->numbers.momentum * s[0] - this->numbers.rate * g;
-    w += this->nesterov ? this->numbers.momentum * s[0] - this->numbers.rate * g : s[0];
-  }
-};
-
-template <class C>
-struct KerasRmsProp : Rule<C> {
-  static constexpr int k_slots = 1;  ///< ms
-  __device__ void operator()(C g, C& w, C* s) const {
-    const auto& n = this->numbers;
-    s[0] = n.rho * s[0] + (C(1) - n.rho) * (g * g);
-    w -= n.rate * g / std::sqrt(s[0] + n.epsilon);
-  }
-};
-
-template <class C>
-struct RmsProp : Rule<C> {
-  static constexpr int k_slots = 2;  ///< ms, mom
-  __device__ void operator()(C g, C& w, C* s) const {
-    const auto& n = this->numbers;
-    s[0] = n.rho * s[0] + (C(1) - n.rho) * (g * g);
-    s[1] = n.momentum * s[1] + n.rate * g / std::sqrt(s[0] + n.epsilon);
-    w -= s[1];
-  }
-};
-
-template <class C>
-struct CenteredRmsProp : Rule<C> {
-  static constexpr int k_slots = 3;  ///< mg, ms, mom
-  __device__ void operator()(C g, C& w, C* s) const {
-    const auto& n = this->numbers;
-    s[0] = n.rho * s[0] + (C(1) - n.rho) * g;
-    s[1] = n.rho * s[1] + (C(1) - n.rho) * (g * g);
-    // Rounding can make the variance negative, where the plain formula would give NaN: clamped to
-    // 0.
-    const C variance = s[1] - s[0] * s[0];
-    const C root = std::sqrt((variance < 0 ? C(0) : variance) + n.epsilon);
-    s[2] = n.momentum * s[2] + n.rate * g / root;
-    w -= s[2];
-  }
-};
-
-template <class C>
-struct Adam : Rule<C> {
-  static constexpr int k_slots = 2;  ///< m, v
-  C step = 0;
-  __device__ void prepare() {
-    auto& n = this->numbers;
-    if (this->updates != nullptr) {
-      const C number = static_cast<C>(*this->updates) + C(1);
-      n.beta1_power = std::pow(n.beta1, number);
-      n.beta2_power = std::pow(n.beta2, number);
-    }
-    step = n.rate * std::sqrt(C(1) - n.beta2_power) / (C(1) - n.beta1_power);
-  }
-  __device__ void operator()(C g, C& w, C* s) const {
-    const auto& n = this->numbers;
-    s[0] += (g - s[0]) * (C(1) - n.beta1);
-    s[1] += (g * g - s[1]) * (C(1) - n.beta2);
-    const C m = this->nesterov ? s[0] * n.beta1 + (C(1) - n.beta1) * g : s[0];
-    w -= step * m / (std::sqrt(s[1]) + n.epsilon);
-  }
-};
-
-template <class C>
-struct AdamW : Adam<C> {
-  __device__ void operator()(C g, C& w, C* s) const {
-    w -= w * this->numbers.weight_decay * this->numbers.rate;
-    Adam<C>::operator()(g, w, s);
-  }
-};
-
-template <class C>
-struct Adagrad : Rule<C> {
-  static constexpr int k_slots = 1;  ///< accum
-  __device__ void operator()(C g, C& w, C* s) const {
-    const auto& n = this->numbers;
-    if (this->update_slots) s[0] += g * g;
-    w -= n.rate * g / std::sqrt(s[0] + n.epsilon);
-  }
-};
 
 /// A tensor of a launch, with the first of its blocks.
 template <class T>
@@ -158,18 +53,20 @@ struct Entries {
   int count;
 };
 
-/// By which gradients are multiplied, and twice the variable in those of an L2 penalty; the part of
-/// the variable that is taken off.
+/// The arguments of a rule. Before it is applied, `decay` times twice the variable is added to a
+/// gradient of an L2 penalty, every gradient is multiplied by `unscale`, and the share
+/// `weight_decay` of the variable is taken off.
 template <class C>
-struct Factors {
+struct Arguments {
+  UpdateScalars<C> scalars;
+  bool flag;
   C unscale, decay, weight_decay;
 };
 
 /// The elements from i * width on, with a gradient of dtype G.
-template <int width, class G, class T, class R>
-__device__ inline void update_at(const R& rule,
+template <class R, int width, class G, class T>
+__device__ inline void update_at(const Arguments<Compute<T>>& p,
                                  const Entry<T>& t,
-                                 Factors<Compute<T>> factors,
                                  std::int64_t i) {
   using C = Compute<T>;
   // Of gradient and copy.
@@ -178,20 +75,20 @@ __device__ inline void update_at(const R& rule,
   const auto g = load_pack<G, width>(static_cast<const G*>(t.gradient) + at);
   auto w = load_pack<T, width>(t.variable + i * width);
   Pack<T, width> slots[3] = {};
-  for (int k = 0; k < R::k_slots; ++k) slots[k] = load_pack<T, width>(t.slots[k] + i * width);
+  for (int k = 0; k < R::slots; ++k) slots[k] = load_pack<T, width>(t.slots[k] + i * width);
   for (int e = 0; e < width; ++e) {
     C weight = load(w.element[e]);
     C slot[3] = {};
-    for (int k = 0; k < R::k_slots; ++k) slot[k] = load(slots[k].element[e]);
+    for (int k = 0; k < R::slots; ++k) slot[k] = load(slots[k].element[e]);
     C gradient = static_cast<C>(load(g.element[e]));
-    if (t.decayed) gradient += factors.decay * (weight * C(2));
-    if (factors.weight_decay != C(0)) weight -= weight * factors.weight_decay;
-    rule(gradient * factors.unscale, weight, slot);
+    if (t.decayed) gradient += p.decay * (weight * C(2));
+    if (p.weight_decay != C(0)) weight -= weight * p.weight_decay;
+    R::template apply<StdMath>(p.scalars, p.flag, gradient * p.unscale, weight, slot);
     w.element[e] = store<T>(weight);
-    for (int k = 0; k < R::k_slots; ++k) slots[k].element[e] = store<T>(slot[k]);
+    for (int k = 0; k < R::slots; ++k) slots[k].element[e] = store<T>(slot[k]);
   }
   store_pack<T, width>(t.variable + i * width, w);
-  for (int k = 0; k < R::k_slots; ++k) store_pack<T, width>(t.slots[k] + i * width, slots[k]);
+  for (int k = 0; k < R::slots; ++k) store_pack<T, width>(t.slots[k] + i * width, slots[k]);
   const auto copy_as = [&]<class Copy>(Type<Copy>) {
     Pack<Copy, width> copy;
     for (int e = 0; e < width; ++e) copy.element[e] = store<Copy>(load(w.element[e]));
@@ -206,47 +103,48 @@ __device__ inline void update_at(const R& rule,
 }
 
 /// A tensor by all of its blocks: `first` of `step` threads.
-template <class G, class T, class R>
-__device__ inline void update_tensor(const R& rule,
+template <class R, class G, class T>
+__device__ inline void update_tensor(const Arguments<Compute<T>>& p,
                                      const Entry<T>& t,
-                                     Factors<Compute<T>> factors,
                                      std::int64_t first,
                                      std::int64_t step) {
   constexpr int k_width = k_pack_width<T>;
   const std::int64_t packs = t.packed ? t.elements / k_width : 0;
   for (std::int64_t i = first; i < packs; i += step) {
-    update_at<k_width, G>(rule, t, factors, i);
+    update_at<R, k_width, G>(p, t, i);
   }
   for (std::int64_t i = packs * k_width + first; i < t.elements; i += step) {
-    update_at<1, G>(rule, t, factors, i);
+    update_at<R, 1, G>(p, t, i);
   }
 }
 
-template <class T, class R>
-__global__ void update_kernel(R rule,
-                              UpdateScalars<const void*> scalars,
-                              bool reciprocal,
-                              double decay_by_rate,
-                              Entries<T> tensors,
-                              const bool* ok) {
-  if (ok != nullptr && !*ok) return;
-  rule.numbers = load_scalars<T>(scalars);
-  rule.prepare();
-  const auto& given = rule.numbers;
-  const Factors<Compute<T>> factors{reciprocal ? Compute<T>(1) / given.unscale : given.unscale,
-                                    given.decay,
-                                    static_cast<Compute<T>>(decay_by_rate) * given.rate};
+/// The tensors are those of `tensors`, not of `params`.
+template <class R, class T>
+__global__ void update_kernel(UpdateParams params, Entries<T> tensors) {
+  using C = Compute<T>;
+  if (params.ok != nullptr && !*params.ok) return;
+  const C unscale = params.unscale == nullptr ? C(1) : number<T>(params.unscale);
+  Arguments<C> p{.scalars = load_scalars<T>(params.scalars),
+                 .flag = params.flag,
+                 .unscale = params.reciprocal ? C(1) / unscale : unscale,
+                 .decay = number<T>(params.decay),
+                 .weight_decay = static_cast<C>(params.decay_by_rate)};
+  p.weight_decay *= p.scalars.rate;
+  if (params.updates != nullptr) {
+    functions::set_powers<StdMath>(p.scalars, static_cast<C>(*params.updates));
+  }
+  R::template prepare<StdMath>(p.scalars);
   const auto [n, first, step] = share_of(tensors.entry, tensors.count);
   const Entry<T>& t = tensors.entry[n];
   if constexpr (std::is_same_v<T, float>) {
     if (t.gradient_dtype == DType::float16) {
-      return update_tensor<float16>(rule, t, factors, first, step);
+      return update_tensor<R, float16>(p, t, first, step);
     }
     if (t.gradient_dtype == DType::bfloat16) {
-      return update_tensor<bfloat16>(rule, t, factors, first, step);
+      return update_tensor<R, bfloat16>(p, t, first, step);
     }
   }
-  update_tensor<T>(rule, t, factors, first, step);
+  update_tensor<R, T>(p, t, first, step);
 }
 
 template <class T>
@@ -278,31 +176,19 @@ Entry<T> entry_of(const UpdatedTensor& from, std::size_t slots) {
   return to;
 }
 
-template <class T, class R>
+template <class R, class T>
 void run(Stream stream, const UpdateParams& p) {
-  R rule;
-  rule.updates = p.updates;
-  rule.nesterov = p.nesterov;
-  rule.update_slots = p.update_slots;
   Entries<T> entries{};
   Grid grid{.blocks = 0};
   const auto flush = [&] {
-    launch(update_kernel<T, R>,
-           grid,
-           stream,
-           rule,
-           p.scalars,
-           p.reciprocal,
-           p.decay_by_rate,
-           entries,
-           p.ok);
+    launch(update_kernel<R, T>, grid, stream, p, entries);
     entries.count = 0;
     grid.blocks = 0;
   };
   for (const UpdatedTensor& tensor : p.tensors) {
     if (tensor.elements == 0) continue;
     Entry<T>& entry = entries.entry[entries.count++];
-    entry = entry_of<T>(tensor, static_cast<std::size_t>(R::k_slots));
+    entry = entry_of<T>(tensor, R::slots);
     entry.first_block = static_cast<std::int32_t>(grid.blocks);
     const int width = entry.packed ? k_pack_width<T> : 1;
     grid.blocks += grid_of((tensor.elements + width - 1) / width, grid.threads).blocks;
@@ -311,29 +197,22 @@ void run(Stream stream, const UpdateParams& p) {
   if (entries.count > 0) flush();
 }
 
-template <template <class> class R>
+template <class R>
 void update(Stream stream, const UpdateParams& p) {
-  dispatch_floating(p.dtype, [&]<class T>(Type<T>) { run<T, R<Compute<T>>>(stream, p); });
+  dispatch_floating(p.dtype, [&]<class T>(Type<T>) { run<R, T>(stream, p); });
 }
 
-constexpr std::array<std::pair<std::string_view, Update>, 8> k_updates{{
-    {"ResourceApplyAdagradV2", update<Adagrad>},
-    {"ResourceApplyAdam", update<Adam>},
-    {"ResourceApplyAdamW", update<AdamW>},
-    {"ResourceApplyCenteredRMSProp", update<CenteredRmsProp>},
-    {"ResourceApplyGradientDescent", update<GradientDescent>},
-    {"ResourceApplyKerasMomentum", update<Momentum>},
-    {"ResourceApplyKerasRMSProp", update<KerasRmsProp>},
-    {"ResourceApplyRMSProp", update<RmsProp>},
-}};
-
-}  // namespace
-
-Update update_of(std::string_view op) {
-  for (const auto& [name, rule] : k_updates) {
-    if (name == op) return rule;
+template <class... R>
+const Update* find(std::string_view op, functions::List<R...>) {
+  static constexpr Update k_updates[] = {{R::op, R::flag, update<R>}...};
+  for (const Update& update : k_updates) {
+    if (update.op == op) return &update;
   }
   return nullptr;
 }
+
+}  // namespace
+
+const Update* update_of(std::string_view op) { return find(op, functions::UpdateRules{}); }
 
 }  // namespace halfstep::backend::cuda::kernels

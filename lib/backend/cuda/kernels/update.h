@@ -1,7 +1,7 @@
 #pragma once
-// One optimizer step of variables and their slots, in place; formulas at the ops' definitions
-// (graph/ops/update.cc). Nothing is written where *ok is false. One rounding per stored tensor; the
-// new weight uses the unrounded slot.
+// One optimizer step of variables and their slots, in place, by the rules of functions/update.h.
+// Nothing is written where *ok is false. One rounding per stored tensor; the new weight uses the
+// unrounded slot.
 
 #include <array>
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "backend/cuda/kernels/stream.h"
+#include "backend/functions/update.h"
 #include "core/dtype.h"
 
 namespace halfstep::backend::cuda::kernels {
@@ -28,32 +29,28 @@ struct UpdatedTensor {
   bool decayed = false;  ///< the gradient is `gradient` + decay * (2 * variable)
 };
 
-/// The scalars of an update: addresses in device memory, null where it has none, or values.
-template <class Number>
-struct UpdateScalars {
-  Number rate = {}, momentum = {}, rho = {};  ///< rate: lr, or GradientDescent's alpha
-  Number beta1_power = {}, beta2_power = {}, beta1 = {}, beta2 = {}, epsilon = {};
-  Number weight_decay = {};  ///< of AdamW
-  Number decay = {};         ///< of UpdatedTensor::decayed
-  Number unscale = {};       ///< by which gradients are multiplied first, in the compute dtype
-};
-
 /// One launch for up to 48 tensors. Variables, slots and scalars have `dtype`; so have gradients,
 /// which may also be float16 or bfloat16 where it is float32.
 struct UpdateParams {
   DType dtype{};                                ///< floating
   std::span<const UpdatedTensor> tensors = {};  ///< host memory that holds device addresses
-  UpdateScalars<const void*> scalars = {};
+  /// Addresses in device memory; null where the op has none.
+  functions::UpdateScalars<const void*> scalars = {};
+  const void* decay = nullptr;            ///< of UpdatedTensor::decayed
+  const void* unscale = nullptr;          ///< by which gradients are multiplied; null: 1
   bool reciprocal = false;                ///< of `unscale`
   const std::int64_t* updates = nullptr;  ///< before this one: gives the powers of beta1 and beta2
   double decay_by_rate = 0;               ///< variable -= variable * (this * lr) comes first
-  bool nesterov = false;
-  bool update_slots = true;  ///< Adagrad
-  const bool* ok = nullptr;  ///< null: always
+  bool flag = false;                      ///< of the rule
+  const bool* ok = nullptr;               ///< null: always
 };
 
-/// The update of an op, such as "ResourceApplyAdam"; nullptr for other ops.
-using Update = void (*)(Stream stream, const UpdateParams& params);
-Update update_of(std::string_view op);
+struct Update {
+  std::string_view op;  ///< "ResourceApplyAdam"
+  const char* flag;     ///< name of the attribute, or null
+  void (*run)(Stream stream, const UpdateParams& params);
+};
+/// The update of an op; nullptr for other ops.
+const Update* update_of(std::string_view op);
 
 }  // namespace halfstep::backend::cuda::kernels

@@ -5,52 +5,18 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <utility>
 
 #include "backend/cuda/kernels/cast.h"
 #include "backend/cuda/kernels/scaling.h"
 #include "backend/cuda/kernels/state.h"
 #include "backend/cuda/plugin/prepare.h"
+#include "backend/update_inputs.h"
 #include "core/error.h"
 #include "graph/op_handles.h"
-#include "graph/ops/fused_update.h"
 #include "graph/ops/ops.h"
 
 namespace halfstep::backend::cuda::plugin {
 namespace {
-
-using Scalars = kernels::UpdateScalars<const void*>;
-using Scalar = const void* Scalars::*;
-
-Scalar scalar_named(std::string_view input) {
-  static constexpr std::array<std::pair<std::string_view, Scalar>, 10> k_scalars{
-      {{"alpha", &Scalars::rate},
-       {"lr", &Scalars::rate},
-       {"momentum", &Scalars::momentum},
-       {"rho", &Scalars::rho},
-       {"beta1_power", &Scalars::beta1_power},
-       {"beta2_power", &Scalars::beta2_power},
-       {"beta1", &Scalars::beta1},
-       {"beta2", &Scalars::beta2},
-       {"epsilon", &Scalars::epsilon},
-       {"weight_decay", &Scalars::weight_decay}}};
-  for (const auto& [word, scalar] : k_scalars) {
-    if (word == input) return scalar;
-  }
-  require(false, "no update has an input '{}'", input);
-  return nullptr;
-}
-
-/// The scalars of an op like ResourceApplyAdam with their inputs: those that are neither handles,
-/// the gradient nor `ok`.
-std::vector<std::pair<Scalar, std::size_t>> scalars_of(const graph::OpDef& rule) {
-  const graph::ops::UpdatePorts ports = graph::ops::update_ports(rule);
-  std::vector<std::pair<Scalar, std::size_t>> scalars;
-  for (std::size_t i = ports.resources; i < ports.inputs; ++i) {
-    if (i != ports.gradient) scalars.emplace_back(scalar_named(rule.inputs[i].name), i);
-  }
-  return scalars;
-}
 
 /// The inputs of a launch by number.
 struct UpdateLayout {
@@ -62,8 +28,8 @@ struct UpdateLayout {
   };
   std::vector<Tensor> tensors = {};
   std::size_t slots = 0;  ///< per tensor
-  std::vector<std::pair<Scalar, std::size_t>> scalars = {};
-  std::optional<std::size_t> updates = {}, ok = {};
+  std::vector<ScalarInput<const void*>> scalars = {};
+  std::optional<std::size_t> updates = {}, decay = {}, unscale = {}, ok = {};
 };
 
 /// An op like ResourceApplyAdam, or a FusedUpdate of such a rule.
@@ -71,11 +37,9 @@ UpdateLayout layout_of_one(const NodeView& node, const graph::OpDef& rule) {
   const graph::ops::UpdatePorts ports = graph::ops::update_ports(rule);
   UpdateLayout layout{.tensors = {{.gradient = ports.gradient}},
                       .slots = ports.resources - 1,
-                      .scalars = scalars_of(rule)};
+                      .scalars = scalar_inputs<const void*>(rule)};
   std::size_t next = ports.inputs;
-  if (node.node.is(graph::ops::k_fused_update)) {
-    layout.scalars.emplace_back(&Scalars::unscale, next++);
-  }
+  if (node.node.is(graph::ops::k_fused_update)) layout.unscale = next++;
   if (next < node.inputs()) layout.ok = next;
   return layout;
 }
@@ -89,16 +53,17 @@ UpdateLayout layout_of_group(const NodeView& node, const graph::OpDef& rule) {
     layout.tensors[t].decayed = !ports.decayed.empty() && ports.decayed[t] != 0;
   }
   std::size_t next = ports.scalars;
-  for (const auto& [scalar, input] : scalars_of(rule)) {
+  using Scalars = functions::UpdateScalars<const void*>;
+  for (const auto& [scalar, input] : scalar_inputs<const void*>(rule)) {
     const bool power = scalar == &Scalars::beta1_power || scalar == &Scalars::beta2_power;
     if (power && node.attrs().get<bool>("counted")) {
       layout.updates = next++;
     } else {
-      layout.scalars.emplace_back(scalar, next++);
+      layout.scalars.push_back({scalar, next++});
     }
   }
-  if (!ports.decayed.empty()) layout.scalars.emplace_back(&Scalars::decay, next++);
-  if (ports.unscaled) layout.scalars.emplace_back(&Scalars::unscale, next++);
+  if (!ports.decayed.empty()) layout.decay = next++;
+  if (ports.unscaled) layout.unscale = next++;
   if (ports.guarded) layout.ok = next;
   return layout;
 }
@@ -106,7 +71,7 @@ UpdateLayout layout_of_group(const NodeView& node, const graph::OpDef& rule) {
 PreparedKernel prepare_update(const NodeView& node, const DeviceContext& context) {
   const graph::AttrValue* fused = node.attrs().find("rule");
   const std::string& name = fused != nullptr ? std::get<std::string>(*fused) : node.node.op;
-  const kernels::Update update = kernels::update_of(name);
+  const kernels::Update* update = kernels::update_of(name);
   require(update != nullptr, "{} is no update", name);
   const graph::OpDef& rule = *graph::op_table().find(name);
   const UpdateLayout layout = node.node.is(graph::ops::k_grouped_update)
@@ -124,11 +89,11 @@ PreparedKernel prepare_update(const NodeView& node, const DeviceContext& context
     }
     if (tensor.copy) tensors.back().copy_dtype = node.input(*tensor.copy).dtype;
   }
+  const UpdateOptions options(node.attrs(), update->flag);
   kernels::UpdateParams params{.dtype = node.attrs().get<DType>("T"),
                                .reciprocal = node.attrs().get_or<bool>("reciprocal", false),
-                               .decay_by_rate = node.attrs().get_or<double>("weight_decay", 0),
-                               .nesterov = node.attrs().get_or<bool>("use_nesterov", false),
-                               .update_slots = node.attrs().get_or<bool>("update_slots", true)};
+                               .decay_by_rate = options.weight_decay,
+                               .flag = options.flag};
   return {[=, stream = context.stream()](const Args& a) mutable {
     for (std::size_t t = 0; t < tensors.size(); ++t) {
       const UpdateLayout::Tensor& from = layout.tensors[t];
@@ -141,9 +106,14 @@ PreparedKernel prepare_update(const NodeView& node, const DeviceContext& context
     }
     params.tensors = tensors;
     for (const auto& [scalar, input] : layout.scalars) params.scalars.*scalar = a.in[input].data;
-    params.updates = layout.updates ? a.in[*layout.updates].as<std::int64_t>() : nullptr;
-    params.ok = layout.ok ? a.in[*layout.ok].as<bool>() : nullptr;
-    update(stream, params);
+    const auto address = [&](std::optional<std::size_t> input) {
+      return input ? a.in[*input].data : nullptr;
+    };
+    params.decay = address(layout.decay);
+    params.unscale = address(layout.unscale);
+    params.updates = static_cast<const std::int64_t*>(address(layout.updates));
+    params.ok = static_cast<const bool*>(address(layout.ok));
+    update->run(stream, params);
   }};
 }
 
