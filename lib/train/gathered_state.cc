@@ -69,7 +69,7 @@ void GatheredState::gather_all(std::span<const plan::State::Entry> of,
       if (in_best) gathered_best_[at.best] = std::move(best_value);
       continue;
     }
-    by_name.emplace(variable.name, At{entries.size(), gathered_best_.size()});
+    by_name.emplace(variable.name, VariableIndex{entries.size(), gathered_best_.size()});
     graph::Variable full = variable;
     full.type = {value.dtype(), value.shape()};
     full.slice.reset();

@@ -145,7 +145,7 @@ TEST_CASE("reader: whole numbers are decimal, whole, and fit in 64 bits") {
     CAPTURE(c.text);
     const Parsed<std::int64_t> parsed = to_integer(Node::scalar(std::string(c.text)));
     CHECK(parsed.value == c.want);
-    CHECK(parsed.wrong.empty() == c.want.has_value());
+    CHECK(parsed.error.empty() == c.want.has_value());
   }
 }
 
@@ -189,7 +189,7 @@ TEST_CASE("reader: numbers are decimal and finite, or fractions") {
     CAPTURE(c.text);
     const Parsed<double> parsed = to_number(Node::scalar(std::string(c.text)));
     CHECK(parsed.value == c.want);
-    CHECK(parsed.wrong.empty() == c.want.has_value());
+    CHECK(parsed.error.empty() == c.want.has_value());
   }
 }
 
