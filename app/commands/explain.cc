@@ -56,7 +56,7 @@ train::Session compile(const LoadedConfig& loaded,
 /// `ranks`.
 Hardware hardware(const config::RunSpec& spec, const std::string& arch, int ranks) {
   config::RunSpec opened = spec;
-  // The hardware that is pretended need not be here.
+  // The hardware of --arch need not be present.
   if (!arch.empty()) opened.device.kind = config::DeviceKind::cpu;
   Hardware hardware{open_device(opened), ""};
   if (ranks > 1) hardware.backend.capabilities.ranks = comm::simulated_ranks(ranks);
@@ -147,8 +147,9 @@ std::function<int()> declare_explain(CLI::App& command) {
   command.get_option("--config")->description("YAML config, a later one wins, or a run directory");
   command.add_option("--format", state->format, "table, json or dot")
       ->check(CLI::IsMember({"table", "json", "dot"}));
-  command.add_option(
-      "--arch", state->arch, "pretend this hardware: avx2, avx512, avx512_bf16, amx, sm_70, ...");
+  command.add_option("--arch",
+                     state->arch,
+                     "explain for this hardware: avx2, avx512, avx512_bf16, amx, sm_70, ...");
   command
       .add_option("--ranks",
                   state->ranks,

@@ -66,8 +66,8 @@ constexpr graph::OpHandle k_arg_max{"ArgMax"};
 
 class Explainer {
  public:
-  Explainer(train::Session& session, Launches launches, Processor processor, bool pretends_gpu)
-      : pretends_gpu_(pretends_gpu),
+  Explainer(train::Session& session, Launches launches, Processor processor, bool absent_gpu)
+      : absent_gpu_(absent_gpu),
         processor_(std::move(processor)),
         graph_(passes::prune(session.prepared().graph)),
         backend_(session.backend()),
@@ -182,7 +182,7 @@ class Explainer {
   }
 
   void predict(const Node& node, ExplainedOp& op) const {
-    if (backend_.device || pretends_gpu_ || !is_half_name(op.info.compute_dtype)) return;
+    if (backend_.device || absent_gpu_ || !is_half_name(op.info.compute_dtype)) return;
     const auto workload = backend::workload_of({graph_, node});
     if (!workload) return;
     for (const auto& p : backend::cost_model(backend_.capabilities).predictions(*workload)) {
@@ -258,7 +258,7 @@ class Explainer {
     return -1;
   }
 
-  bool pretends_gpu_;
+  bool absent_gpu_;
   Processor processor_;
   Graph graph_;
   const backend::Backend& backend_;
@@ -355,7 +355,7 @@ void ExplainedOp::fields(Fields& f) {
 void Explanation::fields(Fields& f) {
   f("policy", policy, "or the rewrite and its target");
   f("device", device, "backend that would compute");
-  f("arch", arch, "instruction set or GPU, maybe pretended");
+  f("arch", arch, "instruction set or GPU, present or chosen by --arch");
   f("batch_size", batch, {.doc = "samples per step", .min = 1});
   f("ops",
     ops,

@@ -41,7 +41,7 @@ struct ExplainedOp {
 struct Explanation {
   std::string policy;  ///< or "rewrite to bfloat16"
   std::string device;  ///< "cpu"
-  std::string arch;    ///< "avx512_bf16", "sm_70": present or pretended
+  std::string arch;    ///< "avx512_bf16", "sm_70": present or chosen by --arch
   std::int64_t batch = 0;
   std::vector<ExplainedOp> ops;
   plan::RewriteSummary rewrite;
@@ -51,7 +51,7 @@ struct Explanation {
   double bytes = 0;                              ///< written by all ops, per step
   double half_flops_share = 0;                   ///< of `flops`
   double half_bytes_share = 0;                   ///< of `bytes`
-  std::optional<StepPrediction> predicted_step;  ///< on a GPU, present or pretended
+  std::optional<StepPrediction> predicted_step;  ///< on a GPU, present or chosen by --arch
   std::optional<RankMessages> rank_messages;     ///< of several ranks
 
   void fields(Fields& f);

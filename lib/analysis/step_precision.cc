@@ -84,7 +84,7 @@ void OpInfo::describe(Fields& f, bool may_have_no_kernel) {
   f("out_dtype", out_dtype, "of the first floating output; empty without outputs");
   f("reason", reason, "why it computes in this dtype");
   if (may_have_no_kernel) {
-    f.text_or_null("kernel", kernel, "null on pretended hardware");
+    f.text_or_null("kernel", kernel, "null where no kernel runs the op");
   } else {
     f("kernel", kernel, "implementation that ran");
   }

@@ -112,7 +112,7 @@ TEST_CASE("explain: the JSON has list, step, cause and bytes of every op, and it
   CHECK(report.at("flops_per_step") == doctest::Approx(flops));
 }
 
-TEST_CASE("explain: a step of several ranks has its messages, on a pretended GPU too") {
+TEST_CASE("explain: a step of several ranks has its messages, on an absent GPU too") {
   const Folder folder;
   const auto messages = [&](std::vector<std::string> words) {
     words.emplace_back("--json");
@@ -202,7 +202,7 @@ TEST_CASE("explain: a layer of volumes is one op of TensorFlow, whose list decid
   CHECK(facts(without, "compute_dtype") == "float32");
 }
 
-TEST_CASE("explain: pretended hardware decides about units and hints") {
+TEST_CASE("explain: the hardware of --arch decides about units and hints") {
   const Folder folder;
   const std::vector<std::string> rewrite{"--rewrite", "auto", "--arch"};
   const auto on = [&](const std::string& arch) {
@@ -228,7 +228,7 @@ TEST_CASE("explain: pretended hardware decides about units and hints") {
   CHECK(contains(folder.explain({"--arch", "sm-70"}, 2), "unknown architecture 'sm-70'"));
 }
 
-TEST_CASE("explain: a GPU that is pretended need not be here") {
+TEST_CASE("explain: a GPU of --arch need not be present") {
   const RunFolder folder;
   const std::string text =
       folder.explain({"--arch", "sm_90", "--set", "device=cuda", "--policy", "mixed_float16"});

@@ -55,7 +55,7 @@ std::vector<OpCase> matmul_shapes() {
 /// Rows for AMX, which other processors run on the instructions they have.
 
 /// As if there was AMX; oneDNN computes with bfloat16 wherever there is AVX-512.
-std::optional<backend::Capabilities> pretended_amx() {
+std::optional<backend::Capabilities> assumed_amx() {
   backend::Capabilities capabilities = backend::cpu_backend(2).capabilities;
   if (capabilities.isa < backend::Isa::avx512) return std::nullopt;
   capabilities.isa = backend::Isa::amx;
@@ -102,7 +102,7 @@ TEST_CASE("onednn rows: each takes part of the cases and agrees with the referen
 }
 
 TEST_CASE("onednn: a float16 convolution in halves errs by what it leaves out and float32 sums") {
-  const auto capabilities = pretended_amx();
+  const auto capabilities = assumed_amx();
   if (!capabilities) return;
   for (const std::int64_t products : {3, 4}) {
     CAPTURE(products);
@@ -143,7 +143,7 @@ TEST_CASE("onednn: a float16 convolution in halves errs by what it leaves out an
 }
 
 TEST_CASE("onednn: exact products of halves keep low by low, others do not; infinities stay") {
-  const auto capabilities = pretended_amx();
+  const auto capabilities = assumed_amx();
   if (!capabilities) return;
   const float a = 1 + 0x1p-9F;
   for (const backend::Kernel& kernel : backend::cpu::onednn_kernels()) {
