@@ -77,7 +77,7 @@ def rows():
         ('comparisons with an op\'s name (op == "...") in lib/', op_comparisons(), 0, 0),
         ("lines of lib/report and lib/study", lines("lib/report", "lib/study"), 13724, 10761),
         ("lines of lib/passes", lines("lib/passes"), 4113, 1496),
-        ("lines of lib/", lines("lib"), 109585, 66399),
+        ("lines of lib/", lines("lib"), 109581, 66399),
         ("files of at most 25 lines in lib/ and app/", short_files(), 30, 30),
         ("private member functions of Trainer", functions, 10, 10),
         ("data members of Trainer", members, 8, 8),

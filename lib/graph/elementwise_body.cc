@@ -45,7 +45,8 @@ class Reader {
   }
 
   [[noreturn]] void wrong() const {
-    throw ShapeError(fmt::format("body '{}' is wrong at '{}'", text_, word_));
+    throw ShapeError(word_.empty() ? fmt::format("'{}' is incomplete", text_)
+                                   : fmt::format("'{}' is wrong at '{}'", text_, word_));
   }
 
   template <class T>

@@ -99,7 +99,7 @@ std::string_view describe(AttrKind kind) {
     case AttrKind::reals:
       return "a list of numbers";
     case AttrKind::elementwise:
-      return "the text of an elementwise body";
+      return "the text of a body";
   }
   return "";
 }
@@ -218,19 +218,14 @@ std::optional<AttrValue> read_attr(const RawAttr& raw, const OpDef* op, Diagnost
     return std::nullopt;
   }
   if (const AttrDef* attr = op->attr(raw.name)) {
-    std::string detail;
+    std::string error;
     try {
       if (std::optional<AttrValue> value = read_kind(raw.value, attr->kind)) return value;
+      error = fmt::format(" must be {}, got {}", describe(attr->kind), raw.value.text);
     } catch (const ShapeError& e) {
-      detail = fmt::format(": {}", e.what());
+      error = fmt::format(": {}", e.what());
     }
-    diagnostics.error(raw.value.where,
-                      fmt::format("'{}' of {} must be {}, got {}{}",
-                                  raw.name,
-                                  op->name,
-                                  describe(attr->kind),
-                                  raw.value.text,
-                                  detail));
+    diagnostics.error(raw.value.where, fmt::format("'{}' of {}{}", raw.name, op->name, error));
     return std::nullopt;
   }
   if (op->name == "Const" && raw.name == "value") return read_constant(raw.value);

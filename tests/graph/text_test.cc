@@ -177,6 +177,7 @@ TEST_CASE("text: attributes of every kind") {
       "p = MaxPool(x) {ksize: [1, 2, 2, 1], strides: [1, 2, 2, 1], padding: SAME, _note: \"a # "
       "\\\"b\\\"\"}\n"
       "q = Placeholder {shape: [-1, ?], dtype: half}\n"
+      "f = FusedElementwise(x, i) {body: \"Cast x1 : float32 ; Mul x0 t0 : float32 -> t1\"}\n"
       "v = VarHandleOp {shared_name: \"w/0\"}\n");
   CHECK(node(g, "x").attrs.get<std::vector<double>>("value")[2] == -300);
   CHECK(node(g, "i").attrs.get<std::vector<std::int64_t>>("value")[0] == 7);
@@ -185,6 +186,9 @@ TEST_CASE("text: attributes of every kind") {
   CHECK(node(g, "p").attrs.get<std::vector<std::int64_t>>("ksize").size() == 4);
   CHECK(node(g, "p").attrs.get<std::string>("padding") == "SAME");
   CHECK(node(g, "p").attrs.get<std::string>("_note") == "a # \"b\"");
+  const auto& body = node(g, "f").attrs.get<ElementwiseBody>("body");
+  CHECK(body.inputs == 2);
+  CHECK(body.steps.at(1).operands == std::vector<int>{0, 2});
   CHECK(type(g, "q", "dtype") == "float16");
   CHECK(node(g, "q").attrs.get<std::string>("shape") == "[-1, ?]");
   const std::string once = print_graph(g);
@@ -215,6 +219,10 @@ TEST_CASE("text: what is wrong is said with its place, all at once") {
       {"x = AddN {N: -1}\n", "1:14 'N' must be from 0 to 65536, got -1\n"},
       {"x = AddN {N: 99999999999999999999}\n",
        "1:14 'N' of AddN must be an integer, got 99999999999999999999\n"},
+      {"x = FusedElementwise {body: \"Relu x0 : flot -> t0\"}\n",
+       "1:29 'body' of FusedElementwise: 'Relu x0 : flot -> t0' is wrong at 'flot'\n"},
+      {"x = FusedElementwise {body: \"Relu x0\"}\n",
+       "1:29 'body' of FusedElementwise: 'Relu x0' is incomplete\n"},
       {"x = Const {dtype: int8, dtype: int8}", "1:25 attribute 'dtype' is given twice\n"},
       {"x = Relu(", "1:10 expected the name of a node, got the end of the line\n"},
       {"x = Relu(y", "1:11 expected ')' after the inputs, got the end of the line\n"},
